@@ -20,14 +20,14 @@ def pytest_addoption(parser):
         const="",
         metavar="WORDS",
         help="Judge what these words of `attnpool check` name, such as my.pooling or 'my.pooling:pool --as mean_pooling'; "
-        "one test for each promise and row. Without words: what the setting `attnpool` names.",
+        "one test for each guarantee and function. Without words: what the setting `attnpool` names.",
     )
     parser.addini("attnpool", "What --attnpool alone judges: the words of `attnpool check`, a line each.", "linelist")
 
 
 def pytest_configure(config):
     """Registers the marker of these tests."""
-    config.addinivalue_line("markers", "attnpool: a promise that `pytest --attnpool` judges")
+    config.addinivalue_line("markers", "attnpool: a guarantee that `pytest --attnpool` judges")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks for files of these names

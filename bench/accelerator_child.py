@@ -51,7 +51,7 @@ The reductions are the sum, the softmax under one query and several, packed toke
 of queries, largest products, mapped tokens, pairs, moments, and hidden units.
 """
 
-SCOPE = conformance.QUICK | {"gradients": True, "strict": True, "contract": True}
+SCOPE = conformance.QUICK | {"gradients": True, "strict": True, "whole_contract": True}
 """Scope of the judging: float32 and bfloat16, forward and gradient."""
 
 CALLS, SPAN = 20, 0.1

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from differentiated_twice import forward_mode_of_jit, fullest, judged
 from one_program import OneProgram, is_differentiable
+from over_mesh import over_devices
 from repeated_tokens import LargeCase
 
 import attnpool_flax
@@ -475,7 +476,7 @@ OVER_A_MESH = {}
 @guarantee("split over devices", lambda row: "mesh" in row.layouts, OVER_A_MESH)
 def split_over_devices(calls):
     """Tokens that are split over eight devices: results, gradients and NaN at padding."""
-    return calls.run("split over devices")
+    return messages(over_devices(calls.trained, calls.fullest, calls.situation(calls.fullest)))
 
 
 def parameters():
@@ -492,9 +493,9 @@ def parameters():
                 yield pytest.param(row.name, name, id=f"{row.name}: {name}", marks=pytest.mark.mesh)
 
 
-@pytest.mark.parametrize(("name", "promise"), list(parameters()))
-def test_guarantee(name, promise):
-    check, _ = (GUARANTEES | ROTATION | OVER_A_MESH)[promise]
+@pytest.mark.parametrize(("name", "guarantee"), list(parameters()))
+def test_guarantee(name, guarantee):
+    check, _ = (GUARANTEES | ROTATION | OVER_A_MESH)[guarantee]
     with np.errstate(all="ignore"):
         wrong = check(calls_of(name))
     assert not wrong, f"`attnpool check --only {name}` shows the smallest case"

@@ -58,10 +58,8 @@ class JudgingCommand(click.Command):
 
 def _options_of_the_judge():
     from attnpool_ref.conformance import Candidate, Scope
-    from attnpool_ref.conformance.scope import REMOVED
 
-    options = [_option(*each) for kind in (Scope, Candidate) for each in _declared(kind)]
-    return [*options, *(_removed(name, why) for name, why in REMOVED.items())]
+    return [_option(*each) for kind in (Scope, Candidate) for each in _declared(kind)]
 
 
 def _declared(kind):
@@ -76,8 +74,6 @@ def _option(each, declared):
     plain: dict[str, dict[str, Any]] = {
         "flag": {"is_flag": True},
         "text": {"default": each.default},
-        "number": {"default": each.default, "type": float, "show_default": True},
-        "count": {"type": click.IntRange(0)},
         "choice": {"type": click.Choice(declared.choices)},
         "choices": {"type": click.Choice(declared.choices), "multiple": True},
         "functions": {"type": FunctionName(), "multiple": True},
@@ -85,16 +81,6 @@ def _option(each, declared):
     }
     settings = plain.get(declared.kind, {"multiple": True})
     return click.Option([declared.flag, each.name], metavar=declared.metavar, help=declared.help, **settings)
-
-
-def _removed(name, why):
-    """Returns a hidden option, with or without a value, that is a usage error with the reason for its removal."""
-
-    def refuse(context, parameter, value):
-        if value is not None:
-            raise click.UsageError(f"the judge no longer has --{name}: {why}")
-
-    return click.Option([f"--{name}"], is_flag=False, flag_value="", hidden=True, expose_value=False, callback=refuse)
 
 
 def values_of(kind, given):
@@ -259,14 +245,28 @@ def show(name):
     "--quick",
     is_flag=True,
     help="Judge few cases, gradients only in float32, and float32 and bfloat16 unless --dtype is given: on one core "
-    "about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
+    "about 2 s a function in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
 @click.option("--all", "everything", is_flag=True, help="Also list what held, and what was not judged and why.")
 @click.option("--json", "json_file", type=FILE, help=f"Also write the report as JSON{TO_FILE}")
 @click.option("--junit", "junit_file", type=FILE, help=f"Also write the report as JUnit XML{TO_FILE}")
-@click.option("--html", "html_file", type=FILE, help=f"Also write the report as a page with heat maps{TO_FILE}")
+@click.option(
+    "--time-limit",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Longest duration of one call in seconds, compilation included; a longer call ends the judging of its function.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Judge in N child processes; by default one for each core, at most four, and one for each 2 functions, but only "
+    "one with JAX on an accelerator. 0 judges in this process, for debuggers: without a time limit, and with its output "
+    "on the screen.",
+)
 @click.pass_obj
-def check(then, candidate, layouts, row, quick, everything, json_file, junit_file, html_file, **options):
+def check(then, candidate, layouts, row, quick, everything, json_file, junit_file, time_limit, jobs, **options):
     """Judge an implementation against attnpool's definitions in NumPy (the oracle).
 
     CANDIDATE is the implementation: a module whose functions are named as in attnpool (by default attnpool_flax), or
@@ -282,16 +282,18 @@ def check(then, candidate, layouts, row, quick, everything, json_file, junit_fil
 
     calls, scope = values_of(Candidate, options), values_of(Scope, options)
     if layouts and not scope["only"]:
-        raise click.UsageError("--layouts needs --only; without both every row is judged anyway")
+        raise click.UsageError("--layouts needs --only; without both every function is judged anyway")
     if layouts:
         scope["only"] = table.in_all_layouts(*scope["only"])
-    scope["contract"] = scope["contract"] or candidate == "attnpool_flax"
+    scope["whole_contract"] = candidate == "attnpool_flax"
     found = (then or checking.run)(  # the pytest plugin passes another function
         candidate,
         row=row,
         quick=quick,
         everything=everything,
-        files={"json": json_file, "junit": junit_file, "html": html_file},
+        files={"json": json_file, "junit": junit_file},
+        time_limit=time_limit,
+        jobs=jobs,
         calls=calls,
         **scope,
     )

@@ -63,7 +63,7 @@ def find_candidate(candidate, row=None):
         raise Refused(f"{module_name} has no function {attribute!r}")
     row = row or attribute.rpartition(".")[2]
     if row not in table.BY_NAME:
-        raise Refused(f"{row!r} is no row of the table; say which one it is: --as NAME (see attnpool list)")
+        raise Refused(f"{row!r} is no function of attnpool; say which one it is: --as NAME (see attnpool list)")
     return function, (row,)
 
 

@@ -13,8 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from attnpool_ref import conformance
 from attnpool_ref.cli.candidate import Named
 from attnpool_ref.cli.exits import INTERNAL, INTERRUPTED, Refused, need_folder
+from attnpool_ref.conformance.candidates.capture import on_screen
 from attnpool_ref.conformance.report import EXIT
-from attnpool_ref.conformance.running.processes import ProcessPool, Setup
+from attnpool_ref.conformance.running.processes import TIME_LIMIT, ProcessPool, Setup
 from attnpool_ref.conformance.running.rows import InternalError
 
 STANDARD_OUTPUT = "-"
@@ -38,24 +39,23 @@ def question(candidate, *, only=(), row=None, dtypes=(), quick=False, calls=None
     return Named(candidate, row, tuple(only), calls), asked
 
 
-def process_pool(named, quick=False, time_limit=0.0):
+def process_pool(named, quick, time_limit):
     """Returns a pool of processes for the :class:`Named` implementation.
 
-    ``quick`` makes JAX compile without most optimizations. ``time_limit`` is that of a call in seconds; the import may
-    take as long, or :data:`~attnpool_ref.conformance.running.processes.IMPORT_LIMIT` if that is longer.
+    ``quick`` makes JAX compile without most optimizations. ``time_limit`` is that of a call in seconds.
     """
     environment = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if quick else {}  # most of the time is compilation
     return ProcessPool(Setup(pickle.dumps(named), environment=environment, first=True), named.words, time_limit)
 
 
-def run(candidate, *, files=None, everything=False, quick=False, jobs=None, **words):
+def run(candidate, *, files=None, everything=False, quick=False, jobs=None, time_limit=TIME_LIMIT, **words):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
     ``files`` has the files to which the report is also written, by format; existing files are replaced. If one of them
     is standard output, the report in words goes to standard error. With ``everything`` it also lists what held and what
     was not judged. ``words`` are further arguments of :func:`question`.
     ``jobs`` is the number of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and
-    judged in this process. The exit status is that of the verdict (0, 1 or 3), 70 after an error of the judge itself, or
+    judged in this process, without ``time_limit``. The exit status is that of the verdict (0, 1 or 3), 70 after an error of the judge itself, or
     130 after Ctrl-C.
 
     Raises:
@@ -76,11 +76,12 @@ def run(candidate, *, files=None, everything=False, quick=False, jobs=None, **wo
             target, rows = named()
             if quick and "jax" in sys.modules:  # most of the time is compilation
                 sys.modules["jax"].config.update("jax_disable_most_optimizations", True)
-            report = conformance.judge(target, only=rows, progress=_line, jobs=0, **asked)
+            with on_screen():
+                report = conformance.judge(target, only=rows, progress=_line, **asked)
         else:
-            with process_pool(named, quick, asked.get("time_limit", 0)) as pool, shown_progress() as shown:
-                found = pool.properties
-                report = conformance.judge(pool, only=found.rows, progress=shown, jobs=jobs or _jobs(found), **asked)
+            with process_pool(named, quick, time_limit) as pool, shown_progress() as shown:
+                pool.jobs = jobs or _jobs(pool.properties)
+                report = conformance.judge(pool, only=pool.properties.rows, progress=shown, **asked)
     except (ValueError, ModuleNotFoundError) as error:  # an unknown name
         raise Refused(str(error)) from None
     except InternalError as error:

@@ -24,18 +24,8 @@ class Refused(click.ClickException):
     exit_code = MISUSED
 
 
-MOVED = {"demo": "the demonstration is examples/demo.py of the repository: run `make demo` there"}
-"""Commands that left, each with what to do instead."""
-
-
 class Commands(click.Group):
     """Group of commands that has its own exit status after Ctrl-C."""
-
-    def resolve_command(self, ctx, args):
-        """Finds a command by its name; a name of :data:`MOVED` is refused with its sentence."""
-        if args[0] in MOVED:
-            raise Refused(MOVED[args[0]])
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx):
         """Runs a command; after Ctrl-C the exit status is :data:`INTERRUPTED`."""

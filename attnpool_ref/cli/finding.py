@@ -84,7 +84,7 @@ def _text(row):
 
 def _print_table(out, title, rows):
     grid = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    grid.add_column("Variant", style="bold", no_wrap=True)
+    grid.add_column("Function", style="bold", no_wrap=True)
     grid.add_column("Definition", overflow="fold")
     grid.add_column("Weights, module", no_wrap=True)
     grid.add_column("Source", no_wrap=True)

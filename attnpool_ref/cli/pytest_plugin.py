@@ -11,8 +11,9 @@ import unittest
 import pytest
 
 from attnpool_ref import cli
+from attnpool_ref.conformance.candidates.capture import on_screen
 from attnpool_ref.conformance.formats.words import wrapped
-from attnpool_ref.conformance.running.claims import NONE, claims_of, each_promise
+from attnpool_ref.conformance.running.claims import NONE, claims_of, each_guarantee
 from attnpool_ref.conformance.running.judge import judge
 
 PLAIN = str.maketrans("[]", "()")
@@ -36,7 +37,7 @@ class CandidateNode(pytest.Collector):
 
     def __init__(self, *, words, **node):
         super().__init__(**node)
-        self.words = words
+        self.words, self.shown = words, False
 
     def collect(self):
         """Yields a collector for each function."""
@@ -45,7 +46,9 @@ class CandidateNode(pytest.Collector):
         except (ValueError, TypeError) as error:
             raise self.CollectError(f"--attnpool {self.words}: {error}") from None
         for row in dict.fromkeys(claim.row for claim in claims):
-            yield RowNode.from_parent(self, name=row, claims=[claim for claim in claims if claim.row == row])
+            yield RowNode.from_parent(
+                self, name=row, claims=[claim for claim in claims if claim.row == row], shown=self.shown
+            )
 
     def _claims(self):
         """Returns the claims about the implementation; a child process judges it, with ``--jobs 0`` this process."""
@@ -57,8 +60,9 @@ class CandidateNode(pytest.Collector):
         with _refused_as_values():
             named, asked, pool = check.main(shlex.split(self.words), "--attnpool", standalone_mode=False, obj=_question)
             if pool is None:  # --jobs 0
+                self.shown = True
                 target, rows = named()
-                return each_promise(target, *rows, **asked, jobs=0)
+                return each_guarantee(target, *rows, **asked)
             self.config.add_cleanup(pool.close)
             names = pool.properties.rows or pool.properties.has
         if not names:
@@ -69,9 +73,9 @@ class CandidateNode(pytest.Collector):
 class RowNode(pytest.Collector):
     """Collector of one function, with a test for each guarantee. All tests read one judgment."""
 
-    def __init__(self, *, claims, **node):
+    def __init__(self, *, claims, shown, **node):
         super().__init__(**node)
-        self.claims = claims
+        self.claims, self.shown = claims, shown
         self.add_marker(pytest.mark.attnpool)
         if self.config.pluginmanager.hasplugin("xdist"):
             self.add_marker(pytest.mark.xdist_group(self.nodeid))  # for --dist loadgroup: one process a function
@@ -79,20 +83,21 @@ class RowNode(pytest.Collector):
     def collect(self):
         """Yields a test for each guarantee."""
         for claim in self.claims:
-            yield PromiseItem.from_parent(self, name=claim.promise, claim=claim)
+            yield GuaranteeItem.from_parent(self, name=claim.guarantee, claim=claim, shown=self.shown)
 
 
-class PromiseItem(pytest.Item):
+class GuaranteeItem(pytest.Item):
     """Test of one guarantee of one function."""
 
-    def __init__(self, *, claim, **node):
+    def __init__(self, *, claim, shown, **node):
         super().__init__(**node)
-        self.claim = claim
+        self.claim, self.shown = claim, shown
 
     def runtest(self):
         """Checks the guarantee; the first test of a function waits until the function is judged."""
         try:
-            self.claim.check()
+            with on_screen() if self.shown else contextlib.nullcontext():
+                self.claim.check()
         except unittest.SkipTest as reason:
             raise pytest.skip.Exception(str(reason)) from None
         except AssertionError as broken:  # only the message, without source lines of attnpool
@@ -103,7 +108,7 @@ class PromiseItem(pytest.Item):
 
     def reportinfo(self):
         """Returns the name of the test, without a line number."""
-        return self.path, None, f"{self.claim.row}: {self.claim.promise}"
+        return self.path, None, f"{self.claim.row}: {self.claim.guarantee}"
 
 
 @contextlib.contextmanager
@@ -117,7 +122,7 @@ def _refused_as_values():
         raise ValueError(error.format_message()) from None
 
 
-def _question(candidate, *, files, everything, jobs, quick, **words):
+def _question(candidate, *, files, everything, jobs, time_limit, quick, **words):
     """Translates options of ``attnpool check`` into (implementation, arguments of the judge, pool of processes).
 
     The pool is None with ``--jobs 0``.
@@ -128,10 +133,10 @@ def _question(candidate, *, files, everything, jobs, quick, **words):
     from attnpool_ref.cli import check
 
     if any(files.values()):
-        raise ValueError("--json, --junit and --html are the command's; pytest writes --junit-xml")
+        raise ValueError("--json and --junit are the command's; pytest writes --junit-xml")
     if everything:
         raise ValueError("--all is the command's; pytest has -rs, which lists what was not judged, and -v")
     if jobs:
         raise ValueError(f"--jobs {jobs} is the command's; pytest-xdist has -n")
     named, asked = check.question(candidate, quick=quick, **words)
-    return named, asked, None if jobs == 0 else check.process_pool(named, quick, asked.get("time_limit", 0))
+    return named, asked, None if jobs == 0 else check.process_pool(named, quick, time_limit)

@@ -48,7 +48,10 @@ def render(report, out, everything=False):
         _write([f"{words.counted(judged)}. --all lists them."], out)
     if not any(row.status in ("pass", "partial", "fail") for row in report.rows):
         out.print(
-            Text("Nothing passed: the candidate has none of the rows, or takes none of their arguments.", "bold red")
+            Text(
+                "Nothing passed: the implementation has none of the functions, or takes none of their arguments.",
+                "bold red",
+            )
         )
 
 
@@ -63,7 +66,7 @@ def _print_rows(report, out):
     name = max([len(row.name) for row in report.rows], default=0)
     if out.width >= name + 44 + 21 * len(dtypes):
         headings = [f"{dtype}\nforward  gradient" for dtype in dtypes]
-        out.print(_table(report, headings, lambda row: [_cell(row.cells.get(dtype)) for dtype in dtypes], _promises))
+        out.print(_table(report, headings, lambda row: [_cell(row.cells.get(dtype)) for dtype in dtypes], _guarantees))
     elif out.width >= name + 54:
         names = Text("\n".join(dtypes))
 
@@ -78,12 +81,12 @@ def _print_rows(report, out):
                 out.print(Text.assemble(f"  {dtype:10}", _cell(row.cells[dtype])))
 
 
-def _table(report, headings, cells, promises):
+def _table(report, headings, cells, guarantees):
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for heading in ("Variant", *headings, "Guarantees\nheld", "Verdict"):
+    for heading in ("Function", *headings, "Guarantees\nheld", "Verdict"):
         table.add_column(heading, no_wrap=True)
     for row in report.rows:
-        table.add_row(Text(row.name), *cells(row), promises(row), _status(row))
+        table.add_row(Text(row.name), *cells(row), guarantees(row), _status(row))
     return table
 
 
@@ -97,9 +100,9 @@ def _broken(report):
         if broken:
             yield row.name
         for kept in broken:
-            yield f"  {words.outcome(kept)}: {kept.promise}" + (f" ({kept.waived})" if kept.waived else "")
+            yield f"  {words.outcome(kept)}: {kept.guarantee}" + (f" ({kept.waived})" if kept.waived else "")
             yield f"      {words.message(kept.smallest)}"
-            following = row.following(kept.promise)
+            following = row.following(kept.guarantee)
             if following:
                 yield f"      what follows from it: {', '.join(following)}"
         if broken:
@@ -153,25 +156,25 @@ def _number(value):
 
 def _held(row):
     """Formats the number of guarantees that held and the number that were judged, such as 30/31."""
-    statuses = [kept.status for kept in row.promises.values()]
+    statuses = [kept.status for kept in row.guarantees.values()]
     judged = len(statuses) - statuses.count("n/a")
     if not judged:
         return Text("n/a", "dim")
     return Text(f"{statuses.count('held')}/{judged}", "red" if row.accused else "green")
 
 
-def _promises(row):
+def _guarantees(row):
     """Formats the number of guarantees that held, and the names of broken ones: unexplained ones, then waived ones."""
     text = _held(row)
-    text.append("".join(f"\n{kept.promise}" for kept in row.accused), "red")
-    return text.append("".join(f"\n{kept.promise} (waived)" for kept in row.broken if kept.waived), "yellow")
+    text.append("".join(f"\n{kept.guarantee}" for kept in row.accused), "red")
+    return text.append("".join(f"\n{kept.guarantee} (waived)" for kept in row.broken if kept.waived), "yellow")
 
 
 def _counts(report):
     statuses = [row.status for row in report.rows]
     words = {"pass": "passed", "fail": "failed", "partial": "partial", "missing": "missing", "n/a": "n/a"}
     idle = len(report.idle_waivers)
-    return f"{len(statuses)} row{'s' * (len(statuses) != 1)}: " + ", ".join(
+    return f"{len(statuses)} function{'s' * (len(statuses) != 1)}: " + ", ".join(
         [f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses]
         + [f"but {idle} idle waiver{'s' * (idle != 1)}, so failed"] * bool(idle)
     )

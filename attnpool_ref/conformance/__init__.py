@@ -6,8 +6,8 @@
 
 ``check`` is for your own tests: if a guarantee is broken, it raises an AssertionError with the smallest failing case.
 ``judge(candidate, only=("mean_pooling",))`` returns the whole :class:`Report`, which ``attnpool check`` prints as a table and
-:mod:`attnpool_ref.conformance.formats` writes as JSON, JUnit XML and HTML. Both functions take the options of a
-:class:`Scope` as keywords (``check`` all but ``only``, ``strict``, ``jobs`` and ``time_limit``; it judges float32 and float64 by
+:mod:`attnpool_ref.conformance.formats` writes as JSON and JUnit XML. Both functions take the options of a
+:class:`Scope` as keywords (``check`` all but ``only`` and ``strict``; it judges float32 and float64 by
 default, ``judge`` all four dtypes), and keywords that say how the implementation is called
 (:class:`Candidate`), here a mask that is True at padding:
 
@@ -23,21 +23,21 @@ checks           all checks, listed in its ``__init__``, and the tolerances
 causes           known mistakes that explain wrong results
 report           guarantees, their results, waivers
 running          runs the checks of each function on its cases, in this process or in others
-formats          reports as JSON, JUnit XML and HTML
+formats          reports as JSON and JUnit XML
 ===============  ====================================================================
 """
 
 from attnpool_ref.conformance.candidates import Calls, Candidate
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.report import Cell, Compared, Failure, Kept, Measure, Report, RowReport, Unasked
-from attnpool_ref.conformance.report.promises import PROMISES, Promise
-from attnpool_ref.conformance.running.claims import Claim, each_promise
+from attnpool_ref.conformance.report.guarantees import GUARANTEES, Guarantee
+from attnpool_ref.conformance.running.claims import Claim, each_guarantee
 from attnpool_ref.conformance.running.judge import check, judge
 from attnpool_ref.conformance.scope import DTYPES, QUICK, Scope
 
 __all__ = [
     "DTYPES",
-    "PROMISES",
+    "GUARANTEES",
     "QUICK",
     "Calls",
     "Candidate",
@@ -48,12 +48,12 @@ __all__ = [
     "Kept",
     "Measure",
     "NumpyArrays",
-    "Promise",
+    "Guarantee",
     "Report",
     "RowReport",
     "Scope",
     "Unasked",
     "check",
-    "each_promise",
+    "each_guarantee",
     "judge",
 ]

@@ -11,10 +11,10 @@ import attnpool_flax
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.calling import arrange
-from attnpool_ref.conformance.checks.transformations import AXIS, place_of
 from attnpool_ref.table.language import present
 from bench.aot import plain, sizes
 from bench.aot.formulas import FORMULAS
+from bench.mesh import AXIS, place_of
 
 DENSE, UNSORTED, SORTED, STATE, MESH = "dense", "packed, unsorted", "packed, sorted", "state", "mesh of 4"
 LAYOUTS = (DENSE, UNSORTED, SORTED, STATE, MESH)

@@ -82,7 +82,7 @@ def test_a_report_on_standard_output_stands_there_alone(judged):
         "case": "",
         "passed": True,
     }
-    assert "1 row: 1 passed." in result.stderr
+    assert "1 function: 1 passed." in result.stderr
     assert run("check", "attnpool_ref", "--junit", "-").stdout.startswith("<?xml")
     assert run("check", "attnpool_ref").stdout.endswith("numpy 9.8.7.\n")
 

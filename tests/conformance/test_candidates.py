@@ -26,7 +26,7 @@ def row_of(candidate, name="mean_pooling", **options):
 
 
 def statuses(row):
-    return {name: kept.status for name, kept in row.promises.items()}
+    return {name: kept.status for name, kept in row.guarantees.items()}
 
 
 def renamed(inputs, attention_mask=None):
@@ -96,14 +96,14 @@ WRONG = {
 def test_a_right_candidate_passes_as_it_wants_to_be_called(way):
     row = row_of(RIGHT[way])
     assert row.status == "pass", (row.partial, row.failures)
-    assert row.promises["values under masks"].status == "held"
+    assert row.guarantees["values under masks"].status == "held"
 
 
 @pytest.mark.parametrize("way", WRONG)
 def test_a_wrong_candidate_fails_however_it_is_called(way):
     row = row_of(WRONG[way])
     assert row.status == "fail"
-    assert {kept.promise for kept in row.broken if not kept.follows_from} & {
+    assert {kept.guarantee for kept in row.broken if not kept.follows_from} & {
         "values", "values under masks", "empty rows", "an answer",
     }  # fmt: skip
 
@@ -146,7 +146,7 @@ def test_without_a_readable_signature_named_arguments_are_passed_by_name(title):
     name, function, arguments = UNREADABLE[title]
     form = {"mask_form": "lengths", "mask_required": True} if title == "lengths" else {}
     row = row_of(Unreadable(function), name, arguments=arguments, **form)
-    assert row.promises["values under masks"].status == "held"
+    assert row.guarantees["values under masks"].status == "held"
     assert not row.broken, row.failures
 
 
@@ -154,14 +154,14 @@ def test_the_printed_call_without_a_readable_signature_has_the_names():
     row = row_of(
         Unreadable(lambda m=None, tokens=None: ref.mean_pooling(tokens)), arguments={"tokens": "x", "m": "mask"}
     )
-    assert "candidate(tokens=x, m=mask)" in row.promises["values under masks"].failures[0].snippet
+    assert "candidate(tokens=x, m=mask)" in row.guarantees["values under masks"].failures[0].snippet
 
 
 def test_what_lengths_cannot_say_is_not_asked():
     row = row_of(RIGHT["lengths"])
-    assert row.promises["padding side"].status == "n/a"
-    assert row.promises["padding side"].why == "lengths say where tokens end, not where padding begins elsewhere"
-    assert row.promises["deleting is masking"].status == "held"
+    assert row.guarantees["padding side"].status == "n/a"
+    assert row.guarantees["padding side"].why == "lengths say where tokens end, not where padding begins elsewhere"
+    assert row.guarantees["deleting is masking"].status == "held"
 
 
 def test_batches_alone_are_not_asked_for_another_rank():
@@ -177,7 +177,7 @@ def test_data_with_one_batch_axis_are_named_if_only_these_are_right():
 
     row = row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True)
     assert row.causes == ["right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"]
-    assert "the result has shape" in row.accused[0].smallest.message and row.accused[0].promise == "shape"
+    assert "the result has shape" in row.accused[0].smallest.message and row.accused[0].guarantee == "shape"
     assert (
         row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True, batched=True).status == "pass"
     )
@@ -196,7 +196,7 @@ def test_the_natural_signature_is_judged():
     assert {u.what for u in row.unasked} == {
         *("`lengths`", "`bias`", "`scale`", "`dropout_multiplier`", "`return_weights`")
     }
-    assert row.promises["weights"].why == "it takes no `return_weights`"
+    assert row.guarantees["weights"].why == "it takes no `return_weights`"
 
 
 def test_a_default_that_a_candidate_needs_but_cannot_say_is_judged_at_the_default():
@@ -214,7 +214,7 @@ def test_a_default_that_a_candidate_needs_but_cannot_say_is_judged_at_the_defaul
 def test_a_row_that_cannot_be_called_says_why():
     row = row_of(lambda x, temperature, mask=None: x, "mean_pooling")
     assert (row.status, row.cases) == ("n/a", 0)
-    assert row.unasked[0].why.startswith("it needs `temperature`, which the row does not have")
+    assert row.unasked[0].why.startswith("it needs `temperature`, which the function does not have")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_an_argument_that_may_stay_as_it_is_makes_nothing_partial():
 
 
 def test_packed_tokens_hold_no_padding():
-    kept = row_of(RIGHT["segment numbers"]).promises["NaN in padding"]
+    kept = row_of(RIGHT["segment numbers"]).guarantees["NaN in padding"]
     assert (kept.status, kept.why) == ("n/a", "packed tokens hold no padding")
 
 
@@ -310,7 +310,7 @@ def test_a_module_in_another_dtype_is_judged_in_it_first_and_the_others_are_said
     own = Pool()
     own.query, own.kernel = np.float64(own.query), np.float64(own.kernel)
     (row,) = conformance.judge(own, only=("attention_pooling",), parameters=Pool.parameters, shapes=("no batch",)).rows
-    assert row.status == "pass" and row.promises["permuting"].dtypes == ["float64"]
+    assert row.status == "pass" and row.guarantees["permuting"].dtypes == ["float64"]
     said = "not judged in float32, bfloat16, float16: its parameters are float64; judge a module in another dtype"
     assert any(line.startswith(said) for line in words.remarks(row))
 
@@ -336,7 +336,7 @@ def test_parameters_are_named_by_their_attributes():
 
 def test_parameters_that_nobody_described_are_listed():
     (own,) = [unasked for unasked in row_of(Pool(), "attention_pooling").unasked if unasked.what == "its parameters"]
-    assert own.why.startswith("it holds `query`, `kernel`, `turned`: say which argument of the row each is")
+    assert own.why.startswith("it holds `query`, `kernel`, `turned`: say which argument of the function each is")
     assert "--parameter ARGUMENT=query" in own.why
     row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters)
     assert "its parameters" not in [unasked.what for unasked in row.unasked]
@@ -353,7 +353,7 @@ def test_a_package_of_states_holds_no_parameters():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"arguments": {"keep": "mask"}}, "the candidate has no argument 'keep'"),
+        ({"arguments": {"keep": "mask"}}, "the implementation has no argument 'keep'"),
         ({"arguments": {"mask": "masc"}}, "mean_pooling has no argument 'masc'; did you mean mask"),
         ({"mask_form": "holes"}, "no form of masks is called 'holes', needs one of boolean"),
         ({"mask_form": "lengths", "padding_true": True}, "padding_true says nothing of a mask in the form 'lengths'"),
@@ -363,7 +363,7 @@ def test_a_package_of_states_holds_no_parameters():
             {"parameters": {"xx": "weights"}},
             "mean_pooling has no argument 'xx', which `parameters` gives; did you mean x?",
         ),
-        ({"parameters": {"x": "weights"}}, "the candidate has no attribute 'weights'"),
+        ({"parameters": {"x": "weights"}}, "the implementation has no attribute 'weights'"),
         ({"sizes": {"dd": 3}}, "mean_pooling has no axis 'dd'; did you mean d?"),
         ({"sizes": {"d": "l"}}, "mean_pooling has no axis 'l'"),
         ({"fixed": {"maks": 3}}, "mean_pooling has no argument 'maks', which `fixed` gives; did you mean mask?"),
@@ -440,7 +440,7 @@ def test_a_module_with_parameters_is_judged_from_the_command_line(here, tmp_path
     wrong = run("--parameter", "query=p")
     assert (wrong.exit_code, wrong.output.splitlines()[-1]) == (
         2,
-        "Error: the candidate has no attribute 'p'; it holds `q`",
+        "Error: the implementation has no attribute 'p'; it holds `q`",
     )
 
 
@@ -481,7 +481,7 @@ def test_what_stands_where_nothing_is_real_is_asked_unless_it_is_the_candidates_
     assert row_of(uniform_where_nothing_is_real).status == "fail"
     row = row_of(uniform_where_nothing_is_real, some_real=True)
     assert row.status == "pass", row.failures
-    assert row.promises["values under masks"].status == "held"
+    assert row.guarantees["values under masks"].status == "held"
     wrong = row_of(
         lambda x, mask: uniform_where_nothing_is_real(x, mask & (np.arange(mask.shape[-1]) > 0)), some_real=True
     )
@@ -506,7 +506,7 @@ def test_tied_sizes_stay_equal_in_the_smallest_case():
         return 2 * ref.dot_product_attention(query, key, value, mask)
 
     row = row_of(attention, "dot_product_attention", sizes={"v": "d"})
-    found = {kept.promise: kept.failures[0] for kept in row.broken if not kept.follows_from}
+    found = {kept.guarantee: kept.failures[0] for kept in row.broken if not kept.follows_from}
     assert "raises" not in found["values"].message
     assert found["values"].size <= 4  # widths, queries and keys of 1
 

@@ -1,4 +1,4 @@
-"""What breaks a promise by default, and what does so only where an option asks for it."""
+"""What breaks a guarantee, and what does so only in attnpool's own functions."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks import optional_checks
 from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.checks.subject import Subject
-from attnpool_ref.conformance.report import promises
+from attnpool_ref.conformance.report import guarantees
 
 PAGE = Path(__file__).parents[2] / "docs/guarantees.md"
 FEW = {"dtypes": ("float32", "float64"), "shapes": ("no batch", "length 0", "broadcasting", "shared"), "long": False}
@@ -25,7 +25,7 @@ def row_of(function, name, **options):
 
 
 def accused(row):
-    return [kept.promise for kept in row.accused]
+    return [kept.guarantee for kept in row.accused]
 
 
 def in_the_first_dtype(query, key, *, scale=None):
@@ -43,65 +43,55 @@ def wrong_beside_another_dtype(query, key, *, scale=None):
 
 
 @pytest.mark.parametrize("function", [in_the_first_dtype, of_one_dtype])
-def test_another_dtype_and_a_refusal_of_mixed_dtypes_are_notes_unless_asked_for(function):
+def test_another_dtype_and_a_refusal_of_mixed_dtypes_are_notes(function):
     row = row_of(function, "scaled_dot_score")
-    kept = row.promises["mixed dtypes"]
+    kept = row.guarantees["mixed dtypes"]
     assert (row.status, kept.status) == ("pass", "n/a") and kept.why == kept.notes[0]
     assert any("mixed dtypes: " in note and "float32 beside float64" in note for note in row.notes)
-    for option in ("mixed", "contract"):
-        assert accused(row_of(function, "scaled_dot_score", **{option: True})) == ["mixed dtypes"]
+    assert "mixed dtypes" in accused(row_of(function, "scaled_dot_score", whole_contract=True))
 
 
 def test_a_wrong_number_beside_another_dtype_is_a_mistake():
     assert accused(row_of(wrong_beside_another_dtype, "scaled_dot_score")) == ["mixed dtypes"]
 
 
-def wrong_beside_integers(query, key, *, scale=None):
-    scores = ref.scaled_dot_score(query, key, scale=scale)
-    return scores * scores.dtype.type(1.5 if query.dtype.kind == "i" else 1)
+def beside_integers(query, key, factor):
+    scores = ref.scaled_dot_score(query, key)
+    return scores * scores.dtype.type(factor if query.dtype.kind == "i" else 1)
 
 
-def test_any_result_for_integers_beside_floats_is_a_note_unless_asked_for():
-    row = row_of(wrong_beside_integers, "scaled_dot_score")
+def test_a_wrong_number_for_integers_beside_floats_is_a_mistake_and_a_result_of_integers_is_a_note():
+    row = row_of(lambda query, key: beside_integers(query, key, 1.5), "scaled_dot_score", fixed={"scale": None})
+    assert accused(row) == ["mixed dtypes"]
+
+    def rounded(query, key):
+        scores = ref.scaled_dot_score(query, key)
+        return scores.astype(query.dtype) if query.dtype.kind == "i" else scores
+
+    row = row_of(rounded, "scaled_dot_score", fixed={"scale": None})
     assert row.status == "pass" and any("integers in `query`" in note for note in row.notes)
-    for option in ("mixed", "contract"):
-        assert accused(row_of(wrong_beside_integers, "scaled_dot_score", **{option: True})) == ["mixed dtypes"]
 
 
-def test_mixed_is_a_word_of_the_command_and_of_each_promise(current_folder):
-    lines = "import attnpool_ref\ndef score(query, key):\n    return attnpool_ref.dot_score(query, key).astype(query.dtype)\n"
-    (current_folder / "score_of_a_test.py").write_text(lines)
-    words = [
-        "check",
-        "./score_of_a_test.py:score",
-        "--as",
-        "dot_score",
-        "--jobs",
-        "0",
-        "--dtype",
-        "float64",
-        "--dtype",
-        "float32",
-    ]
-    assert CliRunner().invoke(application, words).exit_code == 0
-    assert CliRunner().invoke(application, [*words, "--mixed"]).exit_code == 1
-    assert CliRunner().invoke(application, [*words, "--broadcasting"]).exit_code == 0
-    assert CliRunner().invoke(application, [*words, "--contract"]).exit_code == 1
-    claims = conformance.each_promise(in_the_first_dtype, "scaled_dot_score", mixed=True, **FEW)
-    with pytest.raises(AssertionError, match="mixed dtypes"):
-        next(claim for claim in claims if claim.promise == "mixed dtypes").check()
-    with pytest.raises(AssertionError, match="mixed dtypes"):
-        conformance.check(in_the_first_dtype, "scaled_dot_score", mixed=True, **FEW)
+def test_data_of_integers_only_are_not_for_others_to_judge():
+    row = row_of(ref.scaled_dot_score, "scaled_dot_score").guarantees["integers alone"]
+    assert (row.status, row.why) == ("n/a", "only attnpool's own functions must keep it")
+    assert row_of(ref.scaled_dot_score, "scaled_dot_score", whole_contract=True).guarantees["integers alone"].cases
 
 
-@pytest.mark.parametrize(
-    ("words", "asked"), [([], True), (["attnpool_ref"], False), (["attnpool_ref", "--contract"], True)]
-)
-def test_attnpool_flax_is_always_asked_for_the_contract(words, asked):
+@pytest.mark.parametrize(("words", "whole"), [([], True), (["attnpool_ref"], False)])
+def test_attnpool_flax_is_always_judged_by_the_whole_contract(words, whole):
     seen = {}
     check = application.commands["check"]
     check.main(words, standalone_mode=False, obj=lambda candidate, **options: seen.update(options))
-    assert seen["contract"] is asked and not seen["mixed"] and not seen["broadcasting"]
+    assert seen["whole_contract"] is whole
+
+
+@pytest.mark.parametrize("name", ["contract", "mixed", "broadcasting", "integers", "examples", "refusals"])
+def test_a_deleted_option_is_unknown_like_any_other(name):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        conformance.judge(ref, **{name: True})
+    result = CliRunner().invoke(application, ["check", "attnpool_ref", f"--{name}"])
+    assert result.exit_code == 2 and re.search(f"No such option:? '?--{name}", result.output)
 
 
 def by_index(x, mask=None):
@@ -113,13 +103,39 @@ def by_index(x, mask=None):
     return pooled
 
 
-def test_masks_of_integers_and_of_a_lower_rank_are_asked_only_of_what_takes_them():
-    row = row_of(by_index, "mean_pooling")
-    assert (row.status, row.promises["arguments that broadcast"].status) == ("pass", "n/a")
+def test_an_error_for_a_mask_of_a_lower_rank_is_a_note():
+    def of_full_masks(x, mask=None):
+        if mask is not None and mask.ndim != x.ndim - 1:
+            raise ValueError("a mask for each example")
+        return ref.mean_pooling(x, mask)
+
+    row = row_of(of_full_masks, "mean_pooling")
+    assert (row.status, row.guarantees["arguments that broadcast"].status) == ("pass", "n/a")
     assert any(note.startswith("arguments that broadcast: ") for note in row.notes)
-    for option in ("broadcasting", "contract"):
-        assert "arguments that broadcast" in accused(row_of(by_index, "mean_pooling", **{option: True}))
-    assert row_of(ref.mean_pooling, "mean_pooling").promises["arguments that broadcast"].status == "held"
+    assert accused(row_of(of_full_masks, "mean_pooling", whole_contract=True)) == ["arguments that broadcast"]
+    assert row_of(ref.mean_pooling, "mean_pooling").guarantees["arguments that broadcast"].status == "held"
+
+
+def test_a_wrong_number_for_a_mask_of_integers_or_of_a_lower_rank_is_a_mistake():
+    def of_integers(x, mask=None):
+        return ref.mean_pooling(x, mask if mask is None or mask.dtype == bool else mask == 0)
+
+    def of_lower_rank(x, mask=None):
+        return ref.mean_pooling(x, mask if mask is None or mask.ndim == x.ndim - 1 else None)
+
+    for function in (of_integers, of_lower_rank):
+        assert accused(row_of(function, "mean_pooling")) == ["arguments that broadcast"]
+
+
+def test_a_mask_with_one_element_for_all_tokens_is_only_for_attnpool_to_take():
+    def counted(x, mask=None):
+        real = np.ones(x.shape[:-1], bool) if mask is None else mask.astype(bool)
+        total = np.where(real[..., None], x, 0).sum(-2)
+        return (total / np.maximum(real.sum(-1, keepdims=True), 1)).astype(x.dtype)
+
+    row = row_of(counted, "mean_pooling")
+    assert row.status == "pass" and row.guarantees["arguments that broadcast"].status == "held"
+    assert "arguments that broadcast" in accused(row_of(counted, "mean_pooling", whole_contract=True))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -135,7 +151,7 @@ def test_rounding_in_the_narrow_dtype_itself_is_a_note_and_a_fifth_is_not(dtype)
     dtypes = ("float32", dtype)
     row = row_of(narrow(1), "dot_score", dtypes=dtypes)
     assert row.status == "pass" and any(f"rounded in {dtype} itself" in note for note in row.notes)
-    assert accused(row_of(narrow(1), "dot_score", dtypes=dtypes, contract=True))
+    assert accused(row_of(narrow(1), "dot_score", dtypes=dtypes, whole_contract=True))
     assert "values" in accused(row_of(narrow(1.2), "dot_score", dtypes=dtypes))
 
 
@@ -156,21 +172,21 @@ def is_nan_of_padding(x, mask=None):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_sequence_of_length_0_may_be_nan_or_refused_and_a_masked_one_may_not():
     for function in (naive, refuses_length_0):
-        row = row_of(function, "mean_pooling")
+        row = row_of(function, "mean_pooling", mask_form="boolean")
         assert row.status == "pass" and any("length 0" in note for note in row.notes)
-        assert row_of(function, "mean_pooling", contract=True).status == "fail"
+        assert row_of(function, "mean_pooling", whole_contract=True).status == "fail"
     assert row_of(is_nan_of_padding, "mean_pooling").status == "fail"
 
 
-def test_warnings_of_numpy_are_a_note_unless_asked_for():
+def test_warnings_of_numpy_are_a_note():
     def warns(x, mask=None):
         np.ones(1) / np.zeros(1)
         return ref.mean_pooling(x, mask)
 
     row = row_of(warns, "mean_pooling")
-    assert (row.status, row.promises["no warnings"].status) == ("pass", "n/a")
+    assert (row.status, row.guarantees["no warnings"].status) == ("pass", "n/a")
     assert any(note.startswith("no warnings: ") for note in row.notes)
-    assert accused(row_of(warns, "mean_pooling", contract=True)) == ["no warnings"]
+    assert accused(row_of(warns, "mean_pooling", whole_contract=True)) == ["no warnings"]
 
 
 def test_the_weights_may_change_the_rounding_of_the_result_and_no_more():
@@ -183,22 +199,22 @@ def test_the_weights_may_change_the_rounding_of_the_result_and_no_more():
 
     rounded, wrong = 1 + 2.0**-22, 1.001
     options = {"dtypes": ("float32",)}
-    row = row_of(attend(rounded), "attend", contract=True, **options)
-    assert (row.status, row.promises["return_weights"].status) == ("pass", "held")
+    row = row_of(attend(rounded), "attend", whole_contract=True, **options)
+    assert (row.status, row.guarantees["return_weights"].status) == ("pass", "held")
     assert "return_weights" in accused(row_of(attend(wrong), "attend", **options))
 
 
-def test_vectors_of_1e30_are_asked_of_norms_by_the_contract_alone():
+def test_vectors_of_1e30_are_a_note_for_norms():
     def norm(x):
         size = np.sqrt((x * x).sum(-1, keepdims=True))
         return x / np.where(size == 0, 1, size).astype(x.dtype)
 
     row = row_of(norm, "l2_normalize", dtypes=("float32",))
     assert row.status == "pass" and any("vectors of 1e+30" in note for note in row.notes)
-    assert accused(row_of(norm, "l2_normalize", dtypes=("float32",), contract=True)) == ["extreme scores"]
+    assert accused(row_of(norm, "l2_normalize", dtypes=("float32",), whole_contract=True)) == ["extreme scores"]
 
 
-def test_a_log_sum_exp_may_be_rounded_by_itself_where_it_is_not_promised():
+def test_a_log_sum_exp_may_be_rounded_by_itself_where_it_is_not_guaranteed():
     def softmax(scores):
         return np.exp(scores - np.logaddexp.reduce(scores, -1, keepdims=True))
 
@@ -222,15 +238,9 @@ def test_an_option_whose_other_values_are_refused_by_name_is_not_wrong():
 
     row = row_of(softmax_only, "attend")
     assert row.status == "pass" and any("no normalizer sparsemax" in note for note in row.notes)
-    assert row_of(softmax_only, "attend", contract=True).status == "fail"
+    assert row_of(softmax_only, "attend", whole_contract=True).status == "fail"
 
 
-def test_the_page_says_of_each_promise_by_which_option_it_is_asked():
-    found = dict(
-        re.findall(
-            r"^## (.*)\n(?:\n.*)+?\n\* Checked (by default|with the option `\w+`)\. ", PAGE.read_text(), re.MULTILINE
-        )
-    )
-    said = {p.name: f"with the option `{p.asked}`" if p.asked else "by default" for p in promises.PROMISES}
-    assert found == said
-    assert {p.asked for p in promises.PROMISES} - {"", "integers"} <= optional_checks.OPTIONS
+def test_the_page_says_of_each_guarantee_whether_it_is_checked_by_default():
+    found = dict(re.findall(r"^## (.*)\n(?:\n.*)+?\n\* (Checked by default|A note)\b", PAGE.read_text(), re.MULTILINE))
+    assert found == {p.name: "A note" if p.is_note else "Checked by default" for p in guarantees.GUARANTEES}

@@ -84,6 +84,6 @@ def test_arguments_that_were_exchanged_by_place_are_named_below_the_error():
 
     (row,) = conformance.judge(exchanged, only=("mean_pooling",), **FEW, mask_required=True).rows
     words = "`x` was passed as `m` and `mask` was passed as `bag`, by place: if that is wrong, say so (--arg m=mask --arg bag=x)"
-    assert words in row.promises["an answer"].failures[0].message
+    assert words in row.guarantees["an answer"].failures[0].message
     names = {"m": "mask", "bag": "x"}
     assert conformance.judge(exchanged, only=("mean_pooling",), **FEW, mask_required=True, arguments=names).passed

@@ -1,6 +1,5 @@
-"""Reports as JSON, JUnit XML and a page: each says what the judgement found, and is what it claims to be."""
+"""Reports as JSON and JUnit XML: each says what the judgement found, and is what it claims to be."""
 
-import html.parser
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -14,8 +13,8 @@ import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
-from attnpool_ref.conformance.formats import page, words
-from attnpool_ref.conformance.report import Compared, Report, RowReport, Unasked
+from attnpool_ref.conformance.formats import words
+from attnpool_ref.conformance.report import Report, RowReport, Unasked
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
 
@@ -71,12 +70,12 @@ def test_junit_has_the_elements_that_its_schema_knows(report):
         assert re.fullmatch(r"\d+\.\d{3}", suite.get("time"))
 
 
-def test_junit_has_a_case_for_each_row_and_promise_and_counts_them(report):
+def test_junit_has_a_case_for_each_row_and_guarantee_and_counts_them(report):
     root = ET.fromstring(formats.as_junit(report).encode())
     suites = {suite.get("name"): suite for suite in root}
     for row in report.rows:
         names = [case.get("name") for case in suites[row.name].findall("testcase")]
-        assert names[: len(row.promises)] == list(row.promises)
+        assert names[: len(row.guarantees)] == list(row.guarantees)
         assert suites[row.name].get("tests") == str(len(names))
     assert root.get("failures") == str(len(report.rows[0].accused)) != "0"
     assert root.get("tests") == str(sum(len(suite.findall("testcase")) for suite in root))
@@ -115,97 +114,12 @@ def test_an_interrupted_report_is_an_error():
     assert root.find("testsuite/testcase/error").get("message") == "stopped by Ctrl-C"
 
 
-# The page
-
-
-class Reader(html.parser.HTMLParser):
-    """Checks that elements are closed in order; keeps the tables' texts."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.links, self.words = [], set(), [], []
-        self.feed(text)
-        assert not self.open
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.add(tag)
-        self.links += [value for key, value in attributes if key in ("href", "src", "action", "data")]
-        assert not [key for key, _ in attributes if key.startswith("on")], "nothing runs"
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
-def test_the_page_is_whole_and_fetches_nothing(report):
-    text = formats.as_html(report)
-    page = Reader(text)
-    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
-    assert not page.tags & {"script", "link", "img", "iframe", "object", "base"}
-    assert page.links and all(link.startswith("#") for link in page.links)
-    assert not re.search(r"https?://|@import|url\(", text)
-    assert "a &lt;strange&gt; &amp; name" in text and "<strange>" not in text
-    assert "prefers-color-scheme: dark" in text and '<meta name="color-scheme" content="light dark">' in text
-
-
-def test_the_page_says_what_the_report_says(report):
-    words_of_page = "".join(Reader(formats.as_html(report)).words)
-    wrong = report.rows[0]
-    assert "equals the definition with `~mask`" in words_of_page
-    for kept in wrong.accused:
-        assert f"broken: {kept.promise}" in words_of_page and kept.failures[0].snippet in words_of_page
-    assert "Waived: no <NaN> here" in words_of_page and "This waives nothing: it holds." in words_of_page
-    assert "partial: its argument `keepdims` was never given" in words_of_page
-    assert "the weights, expected" in words_of_page and "the weights, got" in words_of_page
-    assert "n/a, numpy arrays have no gradients: gradient, " in words_of_page and "Held: " in words_of_page
-    assert all(sign in words_of_page for sign in ("\N{CHECK MARK}", "\N{MULTIPLICATION X}", "W waived"))
-
-
-def test_rows_that_are_not_there_take_one_line():
+def test_rows_that_are_not_there_are_skipped():
     found = Report("x", "cpu", {}, [RowReport("mean_pooling", "missing"), RowReport("dot_score", "missing")])
-    text = formats.as_html(found)
-    assert "The candidate does not have mean_pooling, dot_score." in text and "<section" not in text
     cases = ET.fromstring(formats.as_junit(found).encode()).findall("testsuite/testcase")
     assert [case.find("skipped").get("message") for case in cases] == [
         "there is no `mean_pooling`", "there is no `dot_score`",
     ]  # fmt: skip
-
-
-def test_a_heat_map_marks_what_reads_differently_and_not_by_colour_alone():
-    text = page.maps_of(Compared("the weights", [[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.75, np.nan]]))
-    cells = re.findall(r"<td(.*?)>(.*?)</td>", text)
-    assert [words for _, words in cells] == ["0.5", "0.5", "1", "0", "0.5", "0.5", "≠ 0.75", "≠ nan"]
-    assert [attributes.startswith(' class="wrong"') for attributes, _ in cells] == [False] * 6 + [True] * 2
-    for colours in (page._colours(share, 1.0) for share in (*np.linspace(-1, 1, 41), np.nan)):
-        assert _contrast(colours) >= 4.5, "what WCAG asks of text"
-
-
-def _contrast(colours):
-    """The ratio of luminances, as WCAG defines it."""
-
-    def luminance(rgb):
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in rgb)]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    background, text = (part.split(":")[1] for part in colours.split(";"))
-    parts = re.findall(r"\d+", background) if background.startswith("rgb") else [0x55] * 3
-    both = sorted([luminance(map(int, parts)), luminance([0 if text == "#000" else 255] * 3)])
-    return (both[1] + 0.05) / (both[0] + 0.05)
-
-
-def test_numbers_have_as_many_digits_as_tell_them_apart():
-    text = page.maps_of(Compared("the result", [1.0], [1.0000005]))
-    assert "≠ 1.0000005" in text
-    assert page.maps_of(Compared("it", [1.0], [1.0, 2.0])) == '<p class="note">it: shape (1,) expected, (2,) got</p>'
-
-
-def test_large_maps_are_cut():
-    text = page.maps_of(Compared("it", np.zeros((2, 20, 20)).tolist(), np.ones((2, 20, 20)).tolist()))
-    assert text.count("<tr>") == 4 * page.WIDEST and text.count("(the rest is cut off)") == 4
 
 
 # JSON and the command
@@ -213,16 +127,16 @@ def test_large_maps_are_cut():
 
 def test_json_has_the_arrays_of_a_failure_and_the_waivers(report):
     plain = json.loads(formats.as_json(report), parse_constant=pytest.fail)
-    failures = plain["rows"][0]["promises"]["values under masks"]["failures"]
+    failures = plain["rows"][0]["guarantees"]["values under masks"]["failures"]
     assert [array["name"] for array in failures[0]["arrays"]] == ["the result", "the weights"]
     assert np.asarray(failures[0]["arrays"][1]["got"], float).shape[-1] >= 1
     assert plain["idle_waivers"] == {"mean_pooling/shape": "it holds"} and not plain["passed"]
 
 
 def keys_of(plain):
-    """Every key of the schema, those of rows and promises by their fields."""
+    """Every key of the schema, those of rows and guarantees by their fields."""
     row = plain["rows"][0]
-    kept = row["promises"]["values under masks"]
+    kept = row["guarantees"]["values under masks"]
     parts = [plain, row, kept, kept["failures"][0], kept["failures"][0]["arrays"][0], row["unasked"][0]]
     return (
         {key for part in parts for key in part} | set(row["cells"]["float32"]) | {"error", "allowed", "case", "passed"}
@@ -257,7 +171,7 @@ def test_lines_are_wrapped_between_words_only():
 def test_one_note_a_guarantee_is_a_remark_and_the_others_are_listed_with_what_was_skipped():
     row = RowReport("mean_pooling", "pass", cases=1)
     row.unasked = [Unasked("`scale` (default 1.0)", "no such argument"), Unasked("`lengths`", "no such argument")]
-    row.promises["shape"].notes = ["first", "second"]
+    row.guarantees["shape"].notes = ["first", "second"]
     row.notes = ["prints: x", "shape: first", "shape: second"]
     assert words.notes(row) == ["prints: x", "shape: first"] and not list(words.remarks(row))
     with_parameters = RowReport("mean_pooling", unasked=[Unasked(words.PARAMETERS, "it holds `q`: say which")])
@@ -265,14 +179,16 @@ def test_one_note_a_guarantee_is_a_remark_and_the_others_are_listed_with_what_wa
     listed = list(words.others(row))
     assert listed[0] == "skipped, no such argument: `scale` (default 1.0), `lengths`"
     assert "n/a, as its note says: shape" in listed and words.more_notes(row) == ["shape: second"]
-    assert words.counted([row]) == f"Held: 0; not judged: {len(row.promises)}; skipped: 2; more notes: 1"
+    assert words.counted([row]) == f"Held: 0; not judged: {len(row.guarantees)}; skipped: 2; more notes: 1"
 
 
 def test_the_words_of_each_outcome(report):
     row = report.rows[0]
-    outcomes = {words.outcome(kept) for kept in row.promises.values()}
+    outcomes = {words.outcome(kept) for kept in row.guarantees.values()}
     assert outcomes == {"held", "broken", "waived", "follows", "n/a"}
-    assert words.reason(RowReport("mean_pooling", "missing"), row.promises["gradient"]) == "there is no `mean_pooling`"
+    assert (
+        words.reason(RowReport("mean_pooling", "missing"), row.guarantees["gradient"]) == "there is no `mean_pooling`"
+    )
 
 
 def test_the_command_writes_every_format_beside_the_table(current_folder):
@@ -301,4 +217,3 @@ def test_the_command_writes_every_format_beside_the_table(current_folder):
     assert "\n      what follows from it: " in result.stdout
     assert json.loads(files["json"].read_text())["verdict"] == "fail"
     assert ET.parse(files["junit"]).getroot().get("failures") == "1"
-    assert "<h2>mean_pooling: " in files["html"].read_text()

@@ -34,7 +34,7 @@ def verdict(axis):
 def test_a_maximum_of_the_whole_batch_is_found():
     assert verdict(-1).verdict == "pass"
     (row,) = verdict(None).rows
-    assert "extreme scores" in [kept.promise for kept in row.broken if not kept.follows_from]
+    assert "extreme scores" in [kept.guarantee for kept in row.broken if not kept.follows_from]
 
 
 def mean_of_memory(x, mask=None):
@@ -54,7 +54,7 @@ def mean_of_contiguous_arrays(x, mask=None):
 @pytest.mark.parametrize("contract", [False, True])
 def test_arrays_that_are_not_contiguous_are_passed_and_may_be_refused(contract):
     def judged(pool):
-        return conformance.judge(pool, only=("mean_pooling",), dtypes=("float32",), long=False, contract=contract)
+        return conformance.judge(pool, only=("mean_pooling",), dtypes=("float32",), long=False, whole_contract=contract)
 
     assert judged(mean_of_memory).verdict == "fail"
     (row,) = judged(mean_of_contiguous_arrays).rows

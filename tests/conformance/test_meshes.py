@@ -1,16 +1,18 @@
-"""Sequences split over devices: what the judge says of functions that take ``axis_name``."""
+"""The check of sequences split over devices finds functions that are wrong there only."""
 
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from over_mesh import over_devices
 
 import attnpool_flax
-from attnpool_ref import conformance
-from attnpool_ref.conformance.report.promises import SPLIT
+from attnpool_ref import table
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.checks import Situation
+from attnpool_ref.conformance.checks.subject import Subject
 
 pytestmark = pytest.mark.mesh
-
-ALONE = {"shapes": (), "partial": False, "dtypes": ("float32",), "long": False}
 
 
 def total(x, mask, axis_name):
@@ -38,7 +40,7 @@ def sum_of_means(x, mask=None, *, axis_name=None):
 
 def own_part_alone(x, mask=None, *, axis_name=None):
     own = attnpool_flax.mean_pooling(x, mask)
-    return own if axis_name is None else lax.pmax(jnp.where(lax.axis_index(axis_name) == 0, own, -jnp.inf), axis_name)
+    return own if axis_name is None else lax.psum(jnp.where(lax.axis_index(axis_name) == 0, own, 0), axis_name)
 
 
 def padding_in(x, mask=None, *, axis_name=None):
@@ -60,16 +62,18 @@ def counted_on_each_device(x, mask=None, *, axis_name=None):
 WRONG = [mean_of_means, sum_of_means, own_part_alone, padding_in, counted_on_each_device]
 
 
-def promise_of(function):
-    return conformance.judge(function, only=("mean_pooling",), **ALONE).rows[0].promises[SPLIT]
+def wrong_over_devices(function):
+    """The messages of the check."""
+    row = table.get("mean_pooling")
+    subject, case = Subject(row, function, JaxArrays(), "float32"), next(iter(cases.cases_of(row)))[0]
+    found = over_devices(subject, case, Situation(subject, case, "main", True, True, True, None))
+    return [finding.message for finding in found if finding is not None and finding.message]
 
 
-def test_a_right_function_keeps_the_promise_and_one_without_the_argument_is_not_asked():
-    assert promise_of(mean).status == "held"
-    without = promise_of(lambda x, mask=None: attnpool_flax.mean_pooling(x, mask))
-    assert (without.status, without.why) == ("n/a", "it takes no `axis_name`")
+def test_a_right_function_is_right_over_devices():
+    assert not wrong_over_devices(mean)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
-def test_a_mistake_that_shows_on_several_devices_alone_breaks_it(wrong, as_found):
-    assert promise_of(wrong).status == "broken"
+def test_a_mistake_that_shows_on_several_devices_alone_is_found(wrong):
+    assert wrong_over_devices(wrong)

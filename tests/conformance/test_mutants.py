@@ -51,7 +51,7 @@ def is_rejected(name, function, long=True):
             "partial": False,
         }  # the long rows take longest, and are judged by themselves
         for options in ({"long": False}, alone) if long else ({"long": False},):
-            report = conformance.judge(candidate, only=(name,), dtypes=("float32",), contract=True, **options)
+            report = conformance.judge(candidate, only=(name,), dtypes=("float32",), whole_contract=True, **options)
             if any(not failure.message.startswith("raises ") for failure in report.rows[0].failures):
                 return True
         return False
@@ -95,7 +95,7 @@ def test_online_softmax_that_the_mistakes_vary_is_not_rejected(row):
 
 @pytest.mark.parametrize("row", one_in(5, [row.name for row in table.BY_NAME.values()]))
 def test_right_function_passes_every_check(row):
-    conformance.check(attnpool_ref, row, shapes=(), laws=False, partial=False, long=False, contract=True)
+    conformance.check(attnpool_ref, row, shapes=(), laws=False, partial=False, long=False, whole_contract=True)
 
 
 def test_every_row_has_at_least_two_mistakes():

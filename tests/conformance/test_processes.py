@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import types
@@ -9,14 +10,14 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from marks import thorough
 
 from attnpool_ref import conformance
 from attnpool_ref.cli import check
 from attnpool_ref.cli.application import application
-from attnpool_ref.conformance import Candidate, formats
+from attnpool_ref.cli.candidate import Named
+from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.running import processes, rows
-from attnpool_ref.conformance.running.processes import ProcessPool, Properties
+from attnpool_ref.conformance.running.processes import ProcessPool, Properties, Setup
 
 FEW = {"dtypes": ("float32", "bfloat16"), "shapes": (), "laws": False, "partial": False, "long": False}
 
@@ -40,13 +41,17 @@ def last_pooling(x, mask=None):
 
 
 @pytest.fixture
-def own(current_folder, monkeypatch):
-    """A module of one's own that other processes find as well, which then import no JAX."""
+def own(current_folder):
+    """A module of one's own that other processes find as well."""
     sys.path.insert(0, str(current_folder))
-    monkeypatch.setattr(processes, "jax_settings", dict)
     (current_folder / "processes_of_a_test.py").write_text(OWN)
     yield __import__("processes_of_a_test")
     sys.modules.pop("processes_of_a_test")
+
+
+def pool_of(own, **options):
+    """The module in child processes."""
+    return ProcessPool(Setup(pickle.dumps(Named(own.__name__))), "mine", **options)
 
 
 def everything_of(report):
@@ -60,7 +65,8 @@ def test_several_processes_report_what_one_does(own, capfd):
     options = FEW | {"only": rows, "waive": {"max_pooling/values under masks": "to show"}, "seed": "7"}
     one = conformance.judge(own, **options)
     capfd.readouterr()
-    several = conformance.judge(own, **options, jobs=2, progress=lambda *step: told.append(step))
+    with pool_of(own, jobs=2) as pool:
+        several = conformance.judge(pool, **options, name=own.__name__, progress=lambda *step: told.append(step))
     assert everything_of(several) == everything_of(one)
     assert [row.status for row in several.rows] == [row.status for row in one.rows] == ["fail", "pass", "fail"]
     assert "prints: called" in several.rows[1].notes and json.loads(formats.FORMATS["json"](several))["device"]
@@ -70,11 +76,10 @@ def test_several_processes_report_what_one_does(own, capfd):
 
 def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
     rows, told = ("first_pooling", "last_pooling", "mean_pooling"), []
-    report = conformance.judge(
-        own, only=rows, **FEW, jobs=2, time_limit=1, progress=lambda *step: told.append(step), name="mine"
-    )
+    with pool_of(own, jobs=2, time_limit=1) as pool:
+        report = conformance.judge(pool, only=rows, **FEW, progress=lambda *step: told.append(step))
     assert [row.status for row in report.rows] == ["fail", "fail", "pass"]
-    (died,), (hung,) = (row.promises["an answer"].failures for row in report.rows[:2])
+    (died,), (hung,) = (row.guarantees["an answer"].failures for row in report.rows[:2])
     assert (died.dtype, died.message) == ("bfloat16", "smallest: the process ended with status 7")
     assert hung.message == "smallest: no answer within 1 s"
     assert told[-1][:2] == (6, 6)
@@ -83,7 +88,7 @@ def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
 
 def test_the_next_row_and_the_next_call_have_a_process_where_one_has_ended(own):
     rows, told = ("mean_pooling", "first_pooling", "sum_pooling", "max_pooling"), []
-    with ProcessPool(processes.setup_of(Candidate(own)), "mine") as pool:
+    with pool_of(own) as pool:
         report = conformance.judge(pool, only=rows, **FEW, progress=lambda *step: told.append(step))
         again = conformance.judge(pool, only=("mean_pooling",), **FEW)
     assert [row.status for row in report.rows] == ["pass", "fail", "fail", "fail"] and again.passed
@@ -103,21 +108,17 @@ def started(monkeypatch):
 @pytest.mark.thorough
 def test_an_old_process_is_replaced_before_the_next_row(own, monkeypatch, started):
     monkeypatch.setattr(processes, "MAX_AGE", 0.0)
-    with ProcessPool(processes.setup_of(Candidate(own))) as pool:
+    with pool_of(own) as pool:
         report = conformance.judge(pool, only=("mean_pooling", "max_pooling"), **FEW)
     assert [row.status for row in report.rows] == ["pass", "fail"] and len(started) == 2
     assert not any(one._process.is_alive() for one in started)
 
 
 def test_an_error_of_the_judge_ends_all_processes_and_is_raised(own, started):
-    with pytest.raises(ValueError, match="no_argument"):
-        conformance.judge(
-            own,
-            only=("mean_pooling", "max_pooling"),
-            **FEW,
-            jobs=2,
-            arguments={"mask": "no_argument", "x": "no_argument"},
-        )
+    calls = {"arguments": {"mask": "no_argument", "x": "no_argument"}}
+    setup = Setup(pickle.dumps(Named(own.__name__, calls=calls)))
+    with pytest.raises(ValueError, match="no_argument"), ProcessPool(setup, jobs=2) as pool:
+        conformance.judge(pool, only=("mean_pooling", "max_pooling"), **FEW)
     assert started and not any(one._process.is_alive() for one in started)
 
 
@@ -142,46 +143,15 @@ def needs_more(x, mask=None, *, what):
     """Cannot be judged: nothing says what ``what`` is."""
 
 
-@pytest.mark.parametrize("jobs", [0, 1, *thorough([2])])
-def test_the_steps_of_a_function_that_cannot_be_judged_are_counted(jobs):
-    assert steps_of(needs_more, only=("mean_pooling",), jobs=jobs) == [(2, 2)]
+def test_the_steps_of_a_function_that_cannot_be_judged_are_counted():
+    assert steps_of(needs_more, only=("mean_pooling",)) == [(2, 2)]
     both = types.SimpleNamespace(mean_pooling=needs_more, max_pooling=needs_more)
-    assert steps_of(both, only=("mean_pooling", "max_pooling"), jobs=jobs) == [(2, 4), (4, 4)]
+    assert steps_of(both, only=("mean_pooling", "max_pooling")) == [(2, 4), (4, 4)]
 
 
 def test_a_dtype_or_a_function_that_is_named_twice_is_counted_once():
     twice = {"only": ("mean_pooling",) * 2, "dtypes": ("float32",) * 2}
     assert steps_of(types.SimpleNamespace(mean_pooling=needs_more), **twice)[-1] == (1, 1)
-
-
-def test_what_cannot_be_sent_is_judged_here(own):
-    both = {"mean_pooling": lambda x, mask=None: own.mean_pooling(x, mask), "max_pooling": own.max_pooling}
-    report = conformance.judge(both, only=tuple(both), **FEW, jobs=2)
-    assert [row.status for row in report.rows] == ["pass", "fail"]
-
-    def sent(target):
-        return processes.setup_of(Candidate(target))
-
-    here = types.ModuleType("__main__")
-    function = types.FunctionType(own.mean_pooling.__code__, vars(here))
-    assert sent(here) is sent(function) is sent(both) is None and sent(own) is not None
-
-
-def test_another_process_has_the_configuration_of_jax():
-    import jax
-
-    settings = processes.jax_settings()
-    other = {"jax_numpy_rank_promotion": "allow", "jax_numpy_dtype_promotion": "strict"}
-    assert not other.items() & settings.items()
-    try:
-        processes.configure_jax(settings | other)
-        assert (
-            jax.config.values["jax_numpy_rank_promotion"] == "allow"
-            and other.items() <= processes.jax_settings().items()
-        )
-    finally:
-        processes.configure_jax(settings)
-    assert processes.jax_settings() == settings
 
 
 def test_there_are_as_many_processes_as_cores_up_to_four_and_none_for_a_few_rows(monkeypatch):
@@ -259,7 +229,7 @@ def test_whatever_an_implementation_does_to_its_process_the_command_reports_all_
     assert result.returncode == 1, result.stderr
     rows = {row["name"]: row for row in json.loads(result.stdout)["rows"] if row["status"] != "missing"}
     found = {
-        name: next((f["message"] for kept in row["promises"].values() for f in kept["failures"]), row["status"])
+        name: next((f["message"] for kept in row["guarantees"].values() for f in kept["failures"]), row["status"])
         for name, row in rows.items()
     }
     assert found == {

@@ -1,4 +1,4 @@
-"""``pytest --attnpool`` and ``each_promise``: one test for each promise and row, and nothing of the kit under a failure."""
+"""``pytest --attnpool`` and ``each_guarantee``: one test for each guarantee and row, and nothing of the kit under a failure."""
 
 import os
 import sys
@@ -47,20 +47,20 @@ def run(pytester):
     return run
 
 
-def test_collecting_names_each_promise_of_each_row_and_calls_nothing(run, pytester):
+def test_collecting_names_each_guarantee_of_each_row_and_calls_nothing(run, pytester):
     shown = run("--attnpool", "pools_of_a_test --jobs 0", "--collect-only", "-q").outlines
     assert "attnpool::mean_pooling::NaN in padding" in shown and "attnpool::max_pooling::values" in shown
-    count = 2 * (len(conformance.PROMISES) + 1)
+    count = 2 * (len(conformance.GUARANTEES) + 1)
     assert sum(line.startswith("attnpool::") for line in shown) == count
     assert not (pytester.path / "called").exists()
 
 
-def test_a_broken_promise_fails_with_its_code_and_no_source_of_the_kit(run, monkeypatch):
+def test_a_broken_guarantee_fails_with_its_code_and_no_source_of_the_kit(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     result = run("--attnpool", f"pools_of_a_test {WORDS} --only max_pooling", "-rsf")
     counts = result.parseoutcomes()
     assert counts["failed"] == 1 and counts["passed"] > 5
-    assert sum(counts.values()) == len(conformance.PROMISES) + 1
+    assert sum(counts.values()) == len(conformance.GUARANTEES) + 1
     text = result.stdout.str()
     assert "FAILED attnpool::max_pooling::empty rows - " in text
     cause = "max_pooling: replaces padding by a finite number before the maximum or minimum\n  (-1e4; float32)\n"
@@ -76,7 +76,7 @@ def test_a_broken_promise_fails_with_its_code_and_no_source_of_the_kit(run, monk
 
 def test_tests_are_chosen_like_others(run, pytester):
     pytester.makepyfile("def test_of_mine(): pass")
-    words, all_tests = f"pools_of_a_test {WORDS}", 2 * (len(conformance.PROMISES) + 1)
+    words, all_tests = f"pools_of_a_test {WORDS}", 2 * (len(conformance.GUARANTEES) + 1)
     run("--attnpool", words, "-k", "max_pooling and shape and not shapes").assert_outcomes(
         passed=1, deselected=all_tests
     )
@@ -113,15 +113,15 @@ def test_several_entries_may_have_brackets(run):
     ("words", "text"),
     [
         ("no_such_module", "there is no module 'no_such_module'"),
-        ("pools_of_a_test:padded --jobs 0", "'padded' is no row of the table; say which one it is: --as NAME"),
+        ("pools_of_a_test:padded --jobs 0", "'padded' is no function of attnpool; say which one it is: --as NAME"),
         ("pools_of_a_test --colour red", "No such option: --colour"),
         ("pools_of_a_test --only mean_poolin", "did you mean mean_pooling"),
         (
             "pools_of_a_test --json report.json",
-            "--json, --junit and --html are the command's; pytest writes --junit-xml",
+            "--json and --junit are the command's; pytest writes --junit-xml",
         ),
         ("pools_of_a_test --all", "--all is the command's; pytest has -rs"),
-        ("unittest", "the candidate has none of the rows"),
+        ("unittest", "the implementation has none of attnpool's functions"),
     ],
 )
 def test_a_candidate_that_cannot_be_found_is_an_error_in_a_line(run, words, text):
@@ -164,7 +164,7 @@ def test_a_process_that_ends_is_a_failed_test_and_pytest_goes_on(run, pytester):
     )
     pytester.makepyfile("def test_of_mine(): pass")
     result = run("--attnpool", "ending_of_a_test --quick --dtype float32", "-k", "of_mine or answer or shape")
-    result.assert_outcomes(passed=4, failed=1, skipped=4, deselected=2 * (len(conformance.PROMISES) + 1) - 8)
+    result.assert_outcomes(passed=4, failed=1, skipped=4, deselected=2 * (len(conformance.GUARANTEES) + 1) - 8)
     assert "max_pooling: an answer: smallest: the process ended with status 0" in result.stdout.str()
     assert "ending_of_a_test" not in sys.modules
 
@@ -176,9 +176,9 @@ from pools_of_a_test import max_pooling, padded
 
 few = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
 
-@pytest.mark.parametrize("promise", conformance.each_promise(max_pooling, "max_pooling", **few))
-def test_max(promise):
-    promise.check()
+@pytest.mark.parametrize("guarantee", conformance.each_guarantee(max_pooling, "max_pooling", **few))
+def test_max(guarantee):
+    guarantee.check()
 
 def test_padded(attnpool_check):
     attnpool_check(padded, "mean_pooling", padding_true=True, **few)
@@ -188,7 +188,7 @@ def test_check():
 """
 
 
-def test_a_parametrised_test_of_ones_own_has_an_id_for_each_promise(run, pytester):
+def test_a_parametrised_test_of_ones_own_has_an_id_for_each_guarantee(run, pytester):
     path = pytester.makepyfile(OWN)
     result = run(path, "-v", "-rs")
     text = result.stdout.str()
@@ -218,24 +218,24 @@ def outcome(claim):
     return "passed"
 
 
-def test_each_promise_is_judged_once_when_it_is_first_asked_for():
+def test_each_guarantee_is_judged_once_when_it_is_first_asked_for():
     calls = []
 
     def pool(x, mask=None):
         calls.append(1)
         return ref.mean_pooling(x, mask)
 
-    claims = conformance.each_promise(pool, "mean_pooling", **QUICK)
-    assert [claim.__name__ for claim in claims] == [*(p.name for p in conformance.PROMISES), WHOLE] and not calls
-    by_name = {claim.promise: claim for claim in claims}
+    claims = conformance.each_guarantee(pool, "mean_pooling", **QUICK)
+    assert [claim.__name__ for claim in claims] == [*(p.name for p in conformance.GUARANTEES), WHOLE] and not calls
+    by_name = {claim.guarantee: claim for claim in claims}
     assert outcome(by_name["shape"]) == "passed"
     count = len(calls)
     assert outcome(by_name["values under masks"]) == outcome(by_name[WHOLE]) == "passed"
     assert len(calls) == count > 0
 
 
-def test_what_follows_from_a_broken_promise_is_skipped():
-    claims = {claim.promise: claim for claim in conformance.each_promise(wrong, "mean_pooling", **QUICK)}
+def test_what_follows_from_a_broken_guarantee_is_skipped():
+    claims = {claim.guarantee: claim for claim in conformance.each_guarantee(wrong, "mean_pooling", **QUICK)}
     assert outcome(claims["values under masks"]).startswith("mean_pooling: values under masks (float32): the result is")
     assert outcome(claims["padding side"]) == "skipped: skipped with laws=False, --quick"
     assert outcome(claims["extreme scores"]) == "skipped: broken, which follows from: values under masks"
@@ -243,9 +243,9 @@ def test_what_follows_from_a_broken_promise_is_skipped():
 
 
 def test_several_rows_are_named_in_the_ids():
-    first, *_ = conformance.each_promise(ref, "mean_pooling", "max_pooling")
+    first, *_ = conformance.each_guarantee(ref, "mean_pooling", "max_pooling")
     assert (repr(first), first.__name__) == ("<mean_pooling: an answer>", "mean_pooling: an answer")
-    found = conformance.each_promise({"max_pooling": wrong, "mean_pooling": wrong})
+    found = conformance.each_guarantee({"max_pooling": wrong, "mean_pooling": wrong})
     assert {claim.row for claim in found} == {"max_pooling", "mean_pooling"}
 
 
@@ -253,19 +253,19 @@ def test_several_rows_are_named_in_the_ids():
     ("target", "rows", "options", "error", "text"),
     [
         (ref, ("mean_poolin",), {}, ValueError, "did you mean mean_pooling"),
-        (wrong, (), {}, ValueError, "name the one that it is: each_promise"),
+        (wrong, (), {}, ValueError, "name the one that it is: each_guarantee"),
         (wrong, ("mean_pooling",), {"dtype": "float32"}, TypeError, "no argument 'dtype'; did you mean dtypes"),
         (wrong, ("mean_pooling",), {"mask_form": "bits"}, ValueError, "no form of masks is called 'bits'"),
     ],
 )
 def test_a_wrong_word_is_refused_before_anything_is_judged(target, rows, options, error, text):
     with pytest.raises(error, match=text):
-        conformance.each_promise(target, *rows, **options)
+        conformance.each_guarantee(target, *rows, **options)
 
 
 def test_a_row_that_is_missing_or_cannot_be_asked_fails():
-    missing, other, *_ = conformance.each_promise({"mean_pooling": wrong}, "max_pooling", **QUICK)
+    missing, other, *_ = conformance.each_guarantee({"mean_pooling": wrong}, "max_pooling", **QUICK)
     assert outcome(missing) == "max_pooling: an answer: there is no `max_pooling`"
     assert outcome(other) == "skipped: nothing was judged"
-    whole = conformance.each_promise(lambda x, *, beauty: x, "mean_pooling", **QUICK)[-1]
+    whole = conformance.each_guarantee(lambda x, *, beauty: x, "mean_pooling", **QUICK)[-1]
     assert outcome(whole).startswith("mean_pooling: nothing was judged: it needs `beauty`")

@@ -14,7 +14,6 @@ from attnpool_ref import conformance
 from attnpool_ref.cli.application import application, values_of
 from attnpool_ref.conformance import Candidate, Scope, cases
 from attnpool_ref.conformance.option import option, options_of, takes_options_of
-from attnpool_ref.conformance.scope import REMOVED
 
 PAGE = Path(__file__).parents[2] / "docs/judging.md"
 COMMAND = application.commands["check"]
@@ -31,14 +30,12 @@ def keywords_of(function):
 
 
 def defaults():
-    return {each.name: each.default for each in dataclasses.fields(Scope)}
+    return {each.name: each.default for each in dataclasses.fields(Scope) if each.name in options_of(Scope)}
 
 
 def test_judge_and_check_take_the_options_of_a_scope_with_its_defaults():
     assert keywords_of(conformance.judge) == {"name": "", "progress": None} | defaults()
-    without = {
-        name: default for name, default in defaults().items() if name not in ("only", "strict", "jobs", "time_limit")
-    }
+    without = {name: default for name, default in defaults().items() if name not in ("only", "strict")}
     assert keywords_of(conformance.check) == without | {"dtypes": ("float32", "float64")}
 
 
@@ -50,25 +47,10 @@ def test_the_help_explains_each_option_once(function):
     assert max(map(len, text.splitlines())) <= 120, text
 
 
-@pytest.mark.parametrize("name", ["only", "strict", "jobs", "progress", "time_limit", "no_such_option"])
+@pytest.mark.parametrize("name", ["only", "strict", "progress", "jobs", "no_such_option"])
 def test_check_refuses_what_it_does_not_take(name):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         conformance.check(ref.mean_pooling, "mean_pooling", **{name: 1})
-
-
-@pytest.mark.parametrize("name", REMOVED)
-def test_a_former_option_is_refused_with_what_to_use_instead(name):
-    for call in (
-        lambda: conformance.judge(ref, **{name: 1}),
-        lambda: conformance.check(ref.mean_pooling, "mean_pooling", **{name: 1}),
-        lambda: conformance.each_promise(ref, **{name: 1}),
-    ):
-        with pytest.raises(TypeError, match=rf"the judge no longer has `{name}`: {re.escape(REMOVED[name])}"):
-            call()
-    for words in ([f"--{name}"], [f"--{name}", "5"], [f"--{name}=5"]):
-        result = CliRunner().invoke(application, ["check", "attnpool_ref", *words])
-        assert result.exit_code == 2 and f"the judge no longer has --{name}: " in result.output
-    assert f"--{name}" not in CliRunner().invoke(application, ["check", "--help"]).output
 
 
 def test_judge_refuses_an_option_that_nothing_has():
@@ -79,8 +61,6 @@ def test_judge_refuses_an_option_that_nothing_has():
 def test_a_scope_is_validated_and_plain():
     scope = Scope(only=["mean_pooling"], dtypes=["float64"], seed=3, waive={"shape": "why not"})
     assert (scope.only, scope.dtypes, scope.seed) == (("mean_pooling",), ("float64",), "3")
-    assert Scope(mixed=True).demands == {"mixed"}
-    assert Scope(contract=True).demands == {"mixed", "broadcasting", "contract"}
     for wrong, message in [
         ({"only": ("mean_poling",)}, "did you mean mean_pooling"),
         ({"dtypes": ("float8",)}, "no dtype is called 'float8'"),
@@ -127,7 +107,7 @@ def test_the_command_judges_with_the_defaults_of_a_scope():
     calls = {each.name: getattr(Candidate(None), each.name) for each in dataclasses.fields(Candidate)}
     assert seen["calls"] == {name: value for name, value in calls.items() if name != "target"}
     own = {name: value for name, value in seen.items() if name in defaults()}
-    assert own == {name: defaults()[name] for name in own} | {"dtypes": (), "jobs": None}
+    assert own == {name: defaults()[name] for name in own} | {"dtypes": ()}
     assert own.keys() == {name for name, declared in options_of(Scope).items() if declared.flag}
 
 
@@ -151,9 +131,9 @@ def test_wrong_words_of_the_command_are_refused(words, message):
 def test_a_new_option_is_one_entry():
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Wider(Scope):
-        ratio: float = option(0.5, "how much.", flag="--ratio", kind="number", help="How much.")
+        ratio: str = option("half", "how much.", flag="--ratio", kind="text", help="How much.")
 
-    @takes_options_of(Wider, without=("only",), ratio=0.75)
+    @takes_options_of(Wider, without=("only",), ratio="most")
     def function(candidate, **options):
         """Does nothing.
 
@@ -163,11 +143,13 @@ def test_a_new_option_is_one_entry():
         """
         return options
 
-    assert keywords_of(function)["ratio"] == 0.75 and "only" not in keywords_of(function)
-    assert function(1) == {"ratio": 0.75} and function(1, ratio=2) == {"ratio": 2}
+    assert keywords_of(function)["ratio"] == "most" and "only" not in keywords_of(function)
+    assert function(1) == {"ratio": "most"} and function(1, ratio="all") == {"ratio": "all"}
     assert "\n  ratio: how much.\n" in str(inspect.getdoc(function))
-    given = dict.fromkeys((name for name, declared in options_of(Wider).items() if declared.flag), ()) | {"ratio": 0.25}
-    assert values_of(Wider, given)["ratio"] == 0.25 and not given
+    given = dict.fromkeys((name for name, declared in options_of(Wider).items() if declared.flag), ()) | {
+        "ratio": "a quarter"
+    }
+    assert values_of(Wider, given)["ratio"] == "a quarter" and not given
 
 
 def test_the_stub_of_the_judge_has_all_options():
@@ -180,10 +162,10 @@ def test_a_skipped_guarantee_names_the_option_that_skips_it():
 
     def whys(**options):
         (row,) = conformance.judge(ref.mean_pooling, only=("mean_pooling",), dtypes=("float32",), **options).rows
-        return {name: kept.why for name, kept in row.promises.items()}
+        return {name: kept.why for name, kept in row.guarantees.items()}
 
     without_laws = whys(laws=False, long=False)
-    assert {without_laws[name] for name in ("batch mates", "split over devices", "poison in shared arrays")} == {
+    assert {without_laws[name] for name in ("batch mates", "poison in shared arrays")} == {
         "skipped with laws=False, --quick"
     }
     without_shapes = whys(shapes=(), long=False)

@@ -78,7 +78,7 @@ def test_a_right_function_passes_with_the_option_and_the_report_without_it_only_
     assert row.status == "pass" and row.cases, (row.partial, row.failures)
     failed = row_of(function, name, **batch)
     assert failed.causes == [f"your function {proposal}"]
-    assert [kept.promise for kept in failed.broken] == ["an answer"] and not failed.notes
+    assert [kept.guarantee for kept in failed.broken] == ["an answer"] and not failed.notes
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_a_right_function_passes_with_the_option_and_the_report_without_it_only_
 )
 def test_a_bug_behind_such_a_signature_is_found(function, name, option):
     row = row_of(function, name, **option)
-    assert "values under masks" in [kept.promise for kept in row.broken]
-    assert "an answer" not in [kept.promise for kept in row.broken]
+    assert "values under masks" in [kept.guarantee for kept in row.broken]
+    assert "an answer" not in [kept.guarantee for kept in row.broken]
 
 
 def test_a_result_of_a_wrong_shape_proposes_the_option_too():
@@ -100,7 +100,7 @@ def test_a_result_of_a_wrong_shape_proposes_the_option_too():
         return pooled if query.ndim == 1 else pooled[None]
 
     row = row_of(outer, "attention_pooling")
-    assert [kept.promise for kept in row.broken] == ["shape"] and "--shared query" in row.causes[0]
+    assert [kept.guarantee for kept in row.broken] == ["shape"] and "--shared query" in row.causes[0]
 
 
 class Weighted:
@@ -117,7 +117,7 @@ def test_a_module_that_fixes_the_number_of_tokens_is_judged_with_this_number():
     options = {"parameters": {"weights": "weights"}, "shapes": conformance.Scope().shapes, "long": True}
     row = row_of(Weighted(), "weighted_pooling", **options)
     assert row.status == "pass", row.failures
-    assert {row.promises[name].status for name in ("padding amount", "permuting", "long sums")} == {"n/a"}
+    assert {row.guarantees[name].status for name in ("padding amount", "permuting", "long sums")} == {"n/a"}
 
 
 def test_a_function_that_always_fails_proposes_nothing():
@@ -128,7 +128,7 @@ def test_a_function_that_always_fails_proposes_nothing():
 
 
 def test_with_everything_required_the_oracle_passes_with_shared_data_and_without_axes():
-    more = {"contract": True, "shapes": conformance.Scope().shapes}
+    more = {"whole_contract": True, "shapes": conformance.Scope().shapes}
     for name, option in (
         ("attention_pooling", {"shared": ("query",)}),
         ("additive_attention_pooling", {"without": "n"}),
@@ -179,7 +179,7 @@ def test_code_for_sorted_ids_is_called_only_with_sorted_ids():
     more = {"shapes": conformance.Scope().shapes, "long": True}
     assert row_of(attention, "segment_attention_pooling", **more).status == "fail"
     row = row_of(attention, "segment_attention_pooling", fixed={"indices_are_sorted": True}, **more)
-    assert row.status == "pass" and row.promises["permuting"].status == "held", row.failures
+    assert row.status == "pass" and row.guarantees["permuting"].status == "held", row.failures
 
 
 class Bag:
@@ -206,7 +206,7 @@ def test_a_parameter_is_named_with_an_index_and_transposed():
     ):
         row_of(Bag(), "additive_attention_pooling", parameters=named | {"out_bias": "last.bias"})
     for path in ("last.weight[3]", "last[0]", "last.weight[-1]"):
-        with pytest.raises(ValueError, match="the candidate has no attribute"):
+        with pytest.raises(ValueError, match="the implementation has no attribute"):
             held_parameters.at(Bag(), path)
 
 
@@ -232,7 +232,7 @@ def test_a_constant_for_no_tokens_leaves_the_gradients_judged():
 
     given = {"leave": ("mask",), "shapes": ("length 0",), "dtypes": ("float32", "float64")}
     row = row_of(mean, "mean_pooling", arrays=Detached(), **given)
-    assert row.status == "pass" and row.promises["gradient"].status == "held", (row.partial, row.failures)
+    assert row.status == "pass" and row.guarantees["gradient"].status == "held", (row.partial, row.failures)
     assert all(cell.gradient.passed for cell in row.cells.values())
     assert row_of(mean, "mean_pooling", arrays=Detached(True), **given).status == "partial"
     assert issubclass(Constant, Untraceable)
@@ -248,7 +248,7 @@ def test_seeds_that_a_keras_layer_draws_are_a_note():
 
     row = row_of(pool, "mean_pooling", arrays=Keras())
     assert row.status == "pass" and any("the call changes the state of" in note for note in row.notes)
-    assert row_of(pool, "mean_pooling", arrays=Keras(), contract=True).status == "fail"
+    assert row_of(pool, "mean_pooling", arrays=Keras(), whole_contract=True).status == "fail"
     assert row_of(pool, "mean_pooling").status == "fail"
 
 

@@ -1,4 +1,4 @@
-"""Promises that need not hold: by name, with a reason, and only those."""
+"""Guarantees that need not hold: by name, with a reason, and only those."""
 
 import unittest
 
@@ -27,12 +27,12 @@ def row_of(waive, **options):
     return conformance.judge(by_product, waive=waive, **(FEW | options)).rows[0]
 
 
-def test_a_waived_promise_does_not_fail_and_is_shown():
+def test_a_waived_guarantee_does_not_fail_and_is_shown():
     waive = dict.fromkeys(POISONS, "inputs are finite")
     report = conformance.judge(by_product, waive=waive, **FEW)
     (row,) = report.rows
     assert (report.verdict, row.status, report.idle_waivers) == ("pass", "pass", {})
-    assert [(kept.promise, kept.status, kept.waived) for kept in row.broken] == [
+    assert [(kept.guarantee, kept.status, kept.waived) for kept in row.broken] == [
         (name, "broken", "inputs are finite") for name in POISONS
     ]
     assert report.as_dict()["waivers"] == waive and report.smallest_failure is None
@@ -40,10 +40,10 @@ def test_a_waived_promise_does_not_fail_and_is_shown():
 
 
 def test_a_waiver_excuses_nothing_that_it_does_not_name():
-    assert [kept.promise for kept in row_of({}).accused] == ["NaN in padding"]
+    assert [kept.guarantee for kept in row_of({}).accused] == ["NaN in padding"]
     row = row_of({"NaN in padding": "never NaN"})
     assert row.status == "fail"
-    assert [kept.promise for kept in row.accused] == ["inf in padding", "-inf in padding"]
+    assert [kept.guarantee for kept in row.accused] == ["inf in padding", "-inf in padding"]
 
 
 def test_a_waiver_may_be_of_one_row():
@@ -116,17 +116,17 @@ def test_the_command_line_says_the_same(current_folder):
     idle = run(*reasons, "mean_pooling/values under masks=x")
     assert idle.exit_code == 1
     assert "The waiver of mean_pooling/values under masks waives nothing: it holds\n" in idle.output
-    for wrong in ("NaN in padding", "NaN in padding=", "a promise=reason"):
+    for wrong in ("NaN in padding", "NaN in padding=", "a guarantee=reason"):
         result = run(wrong)
         assert result.exit_code == 2 and "--waive" in result.output
 
 
-def test_a_test_of_a_waived_promise_is_skipped_with_the_reason():
+def test_a_test_of_a_waived_guarantee_is_skipped_with_the_reason():
     waive = dict.fromkeys(POISONS, "inputs are finite")
     options = {key: value for key, value in FEW.items() if key != "only"}
-    claims = conformance.each_promise(by_product, "mean_pooling", waive=waive, **options)
+    claims = conformance.each_guarantee(by_product, "mean_pooling", waive=waive, **options)
     for claim in claims:
-        if claim.promise in POISONS:
+        if claim.guarantee in POISONS:
             with pytest.raises(unittest.SkipTest, match="waived: inputs are finite"):
                 claim.check()
     claims[-1].check()  # nothing was left out

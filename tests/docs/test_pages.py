@@ -25,7 +25,7 @@ from flax import nnx
 
 import attnpool_flax
 from attnpool_flax.modules.sentences import SentencePool
-from attnpool_ref.conformance.report.promises import PROMISES
+from attnpool_ref.conformance.report.guarantees import GUARANTEES
 from attnpool_ref.formats.sentences import Stage
 
 PAGES = {
@@ -103,7 +103,7 @@ def test_every_guarantee_has_a_demonstration_that_shows_what_it_says(package, ca
     introduction, *sections = re.split(r"^## ", PAGES["docs/guarantees.md"], flags=re.MULTILINE)
     (setup,) = python_blocks(introduction)
     demonstrations = {section.partition("\n")[0]: python_blocks(section)[0] for section in sections}
-    assert list(demonstrations) == [promise.name for promise in PROMISES]
+    assert list(demonstrations) == [guarantee.name for guarantee in GUARANTEES]
     for text in demonstrations.values():
         if package == "attnpool_flax" and "attnpool_flax" in text:
             continue  # it is about JAX already

@@ -57,7 +57,7 @@ def entry_of(function, **rest):
     return Entry("a mean", "mean_pooling", make, ("numpy",), "Nothing.", ("float32",), **rest)
 
 
-def test_a_broken_promise_is_counted_and_what_follows_from_it_is_not():
+def test_a_broken_guarantee_is_counted_and_what_follows_from_it_is_not():
     entry = entry_of(padded_mean)
     states = judging.states(entry, judging.judged(entry))
     assert states["values"] == judging.KEPT

@@ -60,7 +60,7 @@ class Doubled(torch.autograd.Function):
 
 def test_a_wrong_gradient_of_tensors_is_rejected():
     row = conformance.judge(lambda x, mask=None: mean(Doubled.apply(x), mask), dtypes=("float32",), **ONE).rows[0]
-    assert [kept.promise for kept in row.broken if not kept.follows_from] == ["gradient"]
+    assert [kept.guarantee for kept in row.broken if not kept.follows_from] == ["gradient"]
 
 
 def test_a_result_that_forgets_its_inputs_is_partial():
@@ -110,8 +110,8 @@ def test_a_module_is_judged_with_its_held_parameters_and_its_mistakes_are_told()
     (row,) = conformance.judge(
         AttentionPool(), only=("attention_pooling",), dtypes=("float32",), parameters=held, **CALLS, **FEW
     ).rows
-    assert row.promises["values under masks"].status == row.promises["gradient"].status == "held" or row.causes
-    assert {"empty rows", "NaN in padding"} <= {kept.promise for kept in row.broken if not kept.follows_from}
+    assert row.guarantees["values under masks"].status == row.guarantees["gradient"].status == "held" or row.causes
+    assert {"empty rows", "NaN in padding"} <= {kept.guarantee for kept in row.broken if not kept.follows_from}
     assert row.causes == ["NaN for a fully masked row", diagnosis.IN_SCORES]
 
 
@@ -124,8 +124,8 @@ def test_the_natural_signature_of_a_builtin_is_judged():
         arguments={"attn_mask": "mask"},
         **FEW,
     ).rows
-    assert {kept.promise for kept in row.broken if not kept.follows_from} == {"NaN in padding"} | (
-        {"long sums"} & {kept.promise for kept in row.broken}
+    assert {kept.guarantee for kept in row.broken if not kept.follows_from} == {"NaN in padding"} | (
+        {"long sums"} & {kept.guarantee for kept in row.broken}
     )
 
 
@@ -134,8 +134,8 @@ def test_keras_layers_are_judged_on_its_backend():
     report = conformance.judge(layer, dtypes=("float32",), arguments={"inputs": "x"}, batched=True, **ONE)
     (row,) = report.rows
     assert row.adapter == "keras" and "keras" in report.versions
-    assert [kept.promise for kept in row.broken if not kept.follows_from] == ["empty rows"]
-    assert row.promises["gradient"].status == "held"
+    assert [kept.guarantee for kept in row.broken if not kept.follows_from] == ["empty rows"]
+    assert row.guarantees["gradient"].status == "held"
 
 
 class Mean(torch.nn.Module):
@@ -190,9 +190,9 @@ def test_second_derivatives_of_tensors_are_judged_where_there_are_any():
     def found(rule):
         pool = mean if rule is None else lambda x, mask=None: rule.apply(mean(x, mask))
         row = conformance.judge(pool, dtypes=("float64",), **ONE).rows[0]
-        kept = row.promises["second derivatives"]
-        assert row.promises["gradient"].status == "held"
-        assert row.promises["forward over reverse"].why == "forward mode of torch arrays is not judged"
+        kept = row.guarantees["second derivatives"]
+        assert row.guarantees["gradient"].status == "held"
+        assert row.guarantees["forward over reverse"].why == "forward mode of torch arrays is not judged"
         return kept.status, kept.why
 
     assert found(None) == ("held", "")

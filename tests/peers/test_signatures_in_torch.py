@@ -78,9 +78,9 @@ def with_biases(m):
 def test_gradients_of_weights_that_a_module_holds_are_judged(factor):
     torch.manual_seed(0)
     row = row_of(Frozen(factor), "additive_attention_pooling", parameters=with_biases)
-    assert [kept.promise for kept in row.accused] == ([] if factor == 1 else ["gradient"])
+    assert [kept.guarantee for kept in row.accused] == ([] if factor == 1 else ["gradient"])
     if factor != 1:
-        assert "the gradient of `kernel` along a direction is" in row.promises["gradient"].failures[0].message
+        assert "the gradient of `kernel` along a direction is" in row.guarantees["gradient"].failures[0].message
 
 
 def test_padding_that_reaches_the_gradient_of_a_weight_is_found():
@@ -93,7 +93,7 @@ def test_padding_that_reaches_the_gradient_of_a_weight_is_found():
 
     torch.manual_seed(0)
     row = row_of(After(), "additive_attention_pooling", parameters=with_biases)
-    assert "the gradient of `kernel` changes from" in row.promises["NaN in padding"].failures[0].message
+    assert "the gradient of `kernel` changes from" in row.guarantees["NaN in padding"].failures[0].message
 
 
 def test_the_gradient_of_what_is_frozen_or_computed_is_said_to_be_without_verdict():

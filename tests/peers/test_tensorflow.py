@@ -25,7 +25,7 @@ def test_the_example_of_the_page_about_judging_prints_what_it_says(capsys):
 def test_a_function_of_tensors_is_detected_and_its_gradients_are_judged(function):
     (row,) = conformance.judge(function, **ONE).rows
     assert (row.status, row.adapter) == ("pass", "tensorflow"), row.failures
-    assert row.promises["gradient"].status == "held"
+    assert row.guarantees["gradient"].status == "held"
 
 
 def test_a_wrong_gradient_is_found():
@@ -34,7 +34,7 @@ def test_a_wrong_gradient_is_found():
         return tf.identity(x), lambda cotangent: cotangent / 2
 
     (row,) = conformance.judge(lambda x, mask: half(mean(x, mask)), **ONE).rows
-    assert {kept.promise for kept in row.broken if not kept.follows_from} == {"gradient"}
+    assert {kept.guarantee for kept in row.broken if not kept.follows_from} == {"gradient"}
 
 
 def test_a_module_is_judged_with_its_variables():

@@ -111,4 +111,4 @@ def test_tensors_that_are_not_contiguous_may_be_refused_without_contract_but_not
     texts = [failure.message for failure in refusing.failures] if contract else refusing.notes
     assert any("view size is not compatible" in text for text in texts)
     (wrong,) = conformance.judge(mean_with_a_doubled_gradient, contract=contract, arrays="torch", **options).rows
-    assert [each.promise for each in wrong.broken] == ["the same answer twice"]
+    assert [each.guarantee for each in wrong.broken] == ["the same answer twice"]

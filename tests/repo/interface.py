@@ -115,7 +115,7 @@ def report_keys():
 
 
 def json_keys(value, path):
-    """The path of each key; names of rows, promises and dtypes, which are keys too, are "*"."""
+    """The path of each key; names of rows, guarantees and dtypes, which are keys too, are "*"."""
     if isinstance(value, list):
         for each in value:
             yield from json_keys(each, f"{path}[]")
@@ -123,7 +123,8 @@ def json_keys(value, path):
         for key, inner in value.items():
             name = (
                 "*"
-                if path in ("promises", "versions", "waivers", "rows[].cells", "rows[].promises", "rows[].explained")
+                if path
+                in ("guarantees", "versions", "waivers", "rows[].cells", "rows[].guarantees", "rows[].explained")
                 else key
             )
             whole = f"{path}.{name}".lstrip(".")

@@ -37,13 +37,13 @@ PASSED = RowReport(
     "mean_pooling",
     "pass",
     cells={"float32": Cell(Measure(0.42, 18.0, ""), Measure(3.25, 61.0, "")), "bfloat16": Cell()},
-    promises={"NaN in padding": Kept("", "held"), "permuting": Kept(""), "padding side": Kept("", "held")},
+    guarantees={"NaN in padding": Kept("", "held"), "permuting": Kept(""), "padding side": Kept("", "held")},
 )
 FAILED = RowReport(
     "max_pooling",
     "fail",
     cells={"float32": Cell(Measure(float("inf"), 18.0, ""), None), "bfloat16": Cell()},
-    promises={
+    guarantees={
         "NaN in padding": Kept(
             "NaN in padding", "broken", failures=[failure(size=7, message="a larger one"), failure()]
         ),

@@ -10,7 +10,7 @@ assert_type(conformance.judge(attnpool_ref, only=("mean_pooling",), dtypes=("flo
 assert_type(
     conformance.check(attnpool_ref.mean_pooling, "mean_pooling", gradients=("float32",), waive={"a": "b"}), None
 )
-assert_type(conformance.Scope(seed="1").demands, frozenset[str])
+assert_type(conformance.Scope(seed="1").seed, str)
 
 conformance.judge(attnpool_ref, gradient=True)  # pyright: ignore[reportCallIssue]
 conformance.check(attnpool_ref.mean_pooling, "mean_pooling", jobs=2)  # pyright: ignore[reportCallIssue]

@@ -239,7 +239,7 @@ def _class(name):
 
 def _page_of_the_judge():
     functions = [
-        f".. autofunction:: {name}{_bare(getattr(conformance, name))}" for name in ("check", "judge", "each_promise")
+        f".. autofunction:: {name}{_bare(getattr(conformance, name))}" for name in ("check", "judge", "each_guarantee")
     ]
     others = [name for name in conformance.__all__ if inspect.isclass(getattr(conformance, name))]
     return JUDGE + "\n\n".join([*functions, *(f".. autoclass:: {name}\n   :members:" for name in others)]) + "\n"

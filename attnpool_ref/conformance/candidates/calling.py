@@ -97,7 +97,7 @@ class Calling:
             if ours not in known:
                 raise ValueError(f"{self.row.name} has no argument {ours!r}{did_you_mean(ours, known)}")
             if name not in theirs and not self._any_name:
-                raise ValueError(f"the candidate has no argument {name!r}{did_you_mean(name, theirs)}")
+                raise ValueError(f"the implementation has no argument {name!r}{did_you_mean(name, theirs)}")
         if self.candidate.mask_form == "segments":
             self.names["num_segments"] = said.get("num_segments", "num_segments")
         keys = [k for k in self._parameters if k not in self.held]
@@ -127,7 +127,7 @@ class Calling:
         required = [k for k in unknown if theirs[k].default is EMPTY]
         for name in required[:1]:
             self.missing = (
-                f"it needs `{name}`, which the row does not have; say what it is (arguments={{{name!r}: NAME}}, "
+                f"it needs `{name}`, which the function does not have; say what it is (arguments={{{name!r}: NAME}}, "
                 f"--arg {name}=NAME)"
             )
         self.unjudged = tuple(k for k in unknown if theirs[k].default is not EMPTY and k in judged)

@@ -2,6 +2,7 @@
 
 import bdb
 import contextlib
+import contextvars
 import sys
 import threading
 import warnings
@@ -95,9 +96,25 @@ class _Stream:
         return getattr(self._stream, name)
 
 
+_ON_SCREEN: contextvars.ContextVar[bool] = contextvars.ContextVar("_ON_SCREEN", default=False)
+
+
+@contextlib.contextmanager
+def on_screen():
+    """Context in which :func:`noting` has no effect: output and warnings stay on the screen, for debuggers."""
+    token = _ON_SCREEN.set(True)
+    try:
+        yield
+    finally:
+        _ON_SCREEN.reset(token)
+
+
 @contextlib.contextmanager
 def noting():
     """Context in which output and warnings of implementations go to their watches instead of the screen."""
+    if _ON_SCREEN.get():
+        yield
+        return
     out, err = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _Stream(out), _Stream(err)
     with warnings.catch_warnings():

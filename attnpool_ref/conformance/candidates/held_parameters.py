@@ -84,7 +84,7 @@ def at(target, path):
         except (AttributeError, KeyError, IndexError, TypeError):
             names = as_kernels(target)
             near = did_you_mean(path, names) or (f"; it holds {listed(names)}" if names else "")
-            raise ValueError(f"the candidate has no attribute {path!r}{near}") from None
+            raise ValueError(f"the implementation has no attribute {path!r}{near}") from None
     return found
 
 

@@ -17,7 +17,7 @@ from attnpool_ref.conformance.causes import mistakes
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, Call, WrongAnswer
 from attnpool_ref.conformance.checks import agreement, padding
 from attnpool_ref.conformance.report import BROKEN, HELD
-from attnpool_ref.conformance.report.promises import DTYPE
+from attnpool_ref.conformance.report.guarantees import DTYPE
 from attnpool_ref.primitives import softmax
 
 TRIED = 12
@@ -66,31 +66,31 @@ def _range(numbers):
     return " or ".join(numbers) if len(numbers) < 3 else f"{numbers[0]} to {numbers[-1]}"
 
 
-def diagnose(evidence, promises):
+def diagnose(evidence, guarantees):
     """Returns the known causes of the wrong results, a list of :class:`Cause`, the one that explains values first.
 
-    ``evidence`` has an ``Evidence`` of :mod:`~attnpool_ref.conformance.running.rows` for each dtype, and ``promises``
+    ``evidence`` has an ``Evidence`` of :mod:`~attnpool_ref.conformance.running.rows` for each dtype, and ``guarantees``
     the results of all guarantees.
     """
-    chance = _of_chance(evidence) if promises["the same answer twice"].status == BROKEN else []
+    chance = _of_chance(evidence) if guarantees["the same answer twice"].status == BROKEN else []
     if chance:
         return chance  # with numbers that no mistake explains
     merged = {}
-    for cause in (*_of_results(evidence, promises), *_of_dtypes(evidence, promises)):
+    for cause in (*_of_results(evidence, guarantees), *_of_dtypes(evidence, guarantees)):
         same = merged.setdefault(cause.words, cause)
         same.numbers = [n for n in same.numbers if n in cause.numbers] or same.numbers or cause.numbers
         same.counts = cause.counts | same.counts
     return list(merged.values())
 
 
-def _of_results(evidence, promises):
+def _of_results(evidence, guarantees):
     """Returns the causes of :func:`diagnose` but those of dtypes; two of them may have the same words."""
     if not any(each.cases or each.poisoned for each in evidence):
-        return _of_padding(promises, ("inf", "-inf", "1e30"))
+        return _of_padding(guarantees, ("inf", "-inf", "1e30"))
     judged = sorted((_InOneDtype(each) for each in evidence), key=lambda each: each.width)
     sizes = _of_sizes(judged)
     if not any(each.cases for each in evidence):
-        return _of_products(judged) or _of_padding(promises, padding.POISONS)
+        return _of_products(judged) or _of_padding(guarantees, padding.POISONS)
     values, precision = _of_values(judged)
     known = [each for each in judged if not each.hides_its_cause]
     empty, at_length_0 = {}, {}
@@ -362,10 +362,10 @@ def _squeezed(call):
     return [np.squeeze(output) for output in call.exact] if 1 in call.exact[0].shape else None
 
 
-def _of_dtypes(evidence, promises):
+def _of_dtypes(evidence, guarantees):
     """Returns a cause for each wrong dtype of results."""
     causes = {}
-    for failure in promises[DTYPE].failures if promises[DTYPE].status == BROKEN else ():
+    for failure in guarantees[DTYPE].failures if guarantees[DTYPE].status == BROKEN else ():
         subject = next(each.subject for each in evidence if each.subject.dtype == failure.dtype)
         got = failure.message.partition(" has dtype ")[2].partition(",")[0]
         data = next((k for k, a in subject.row.arguments.items() if a.kind == "data" and subject.calling.takes(k)), "x")
@@ -391,14 +391,14 @@ def _of_products(judged):
     return list(causes.values())
 
 
-def _of_padding(promises, poisons):
+def _of_padding(guarantees, poisons):
     """Returns a list with the cause of right results or gradients that change with values in padding; or an empty one.
 
     Only guarantees about the values in padding named in ``poisons`` are considered, such as "inf".
     """
-    kept = [promises[f"{name} in padding"] for name in poisons]
+    kept = [guarantees[f"{name} in padding"] for name in poisons]
     if not any(each.status == BROKEN and not each.follows_from for each in kept):
         return []  # nothing is broken, or another guarantee explains it, as when every call raises an error
     dtypes = {failure.dtype: (1, 1) for each in kept for failure in each.failures}
-    by_nan, by_number = (promises[f"{name} in padding"].status for name in ("NaN", "1e30"))
+    by_nan, by_number = (guarantees[f"{name} in padding"].status for name in ("NaN", "1e30"))
     return [Cause(PRODUCT if by_nan == BROKEN and by_number == HELD else READS, counts=dtypes)]

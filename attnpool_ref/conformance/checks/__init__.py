@@ -4,7 +4,7 @@ A check of a case is called with a :class:`~attnpool_ref.conformance.checks.subj
 dtype), a case and its :class:`~attnpool_ref.conformance.checks.Situation`, and returns a
 :class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them, or None if it does not apply to the case.
 Each finding names its guarantee. The name of a check is that of the guarantee that is broken if the check raises an
-error. :data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each guarantee, the check that judges it, and
+error. :data:`~attnpool_ref.conformance.report.guarantees.GUARANTEES` describes each guarantee, the check that judges it, and
 which other guarantees explain its failure.
 """
 
@@ -166,7 +166,6 @@ CHECKS = {
     "return_weights":          Check(invariances.weights_change_nothing, lambda s: s.weights and s.kind in ("main", "shape")),
     "inputs unchanged":        Check(purity.repeated_calls, lambda s: s.is_plain or s.is_repeated),
     "jit and vmap":            Check(transformations.traced, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax"),
-    "split over devices":      Check(transformations.over_devices, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax" and s.masked),
     "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.kind == "main" and s.is_simple and s.subject.adapter.name == "jax"),
 }
 # fmt: on

@@ -8,9 +8,9 @@ from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import optional_checks, padding, tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare, in_the_right_dtype, needed
-from attnpool_ref.conformance.report import promises
+from attnpool_ref.conformance.report import guarantees
 
-PROMISE_OF = {
+GUARANTEE_OF = {
     "shape": "shapes",
     "way": "one argument alone",
     "form": "arguments that broadcast",
@@ -20,7 +20,7 @@ PROMISE_OF = {
     "far": "far from 0",
     "cancelling": "sums that cancel",
     "mixed": "mixed dtypes",
-    "integers": promises.INTEGERS,
+    "integers": guarantees.INTEGERS,
 }
 """For each kind of case, the guarantee that is tested by comparison with the definition.
 
@@ -48,42 +48,42 @@ def agreement_by_guarantee(subject, case, situation, return_weights):
     got = subject.outputs(case, return_weights)
     found = agreement(subject, case, return_weights, got)
     if situation.kind in ("main", "precise", "average"):
-        judged = _of_each_promise(subject, case, return_weights, got, found)
+        judged = _of_each_guarantee(subject, case, return_weights, got, found)
     else:
         judged = []
         if found.message and found.aspect == "dtype" and situation.kind not in OF_DTYPES:
-            judged, got = [_named(found, promises.DTYPE)], _rounded(subject, case, return_weights, got)
+            judged, got = [_named(found, guarantees.DTYPE)], _rounded(subject, case, return_weights, got)
             found = agreement(subject, case, return_weights, got) if got else None
-        judged += [_named(found, PROMISE_OF[situation.kind])] if found else []
+        judged += [_named(found, GUARANTEE_OF[situation.kind])] if found else []
     return [replace(finding, with_weights=return_weights) for finding in judged]
 
 
-def _of_each_promise(subject, case, return_weights, got, found):
-    values = promises.MASKED if _hides(case) else promises.VALUES
-    judged = [Finding(promises.ANSWER, case)]
+def _of_each_guarantee(subject, case, return_weights, got, found):
+    values = guarantees.MASKED if _hides(case) else guarantees.VALUES
+    judged = [Finding(guarantees.ANSWER, case)]
     if found.aspect == "shape" and found.message:
-        return [*judged, _named(found, promises.SHAPE)]
-    judged.append(Finding(promises.SHAPE, case))
+        return [*judged, _named(found, guarantees.SHAPE)]
+    judged.append(Finding(guarantees.SHAPE, case))
     if found.aspect == "dtype" and found.message:
-        judged.append(_named(found, promises.DTYPE))
+        judged.append(_named(found, guarantees.DTYPE))
         got = _rounded(subject, case, return_weights, got)
         if got is None:
             return judged
         found = agreement(subject, case, return_weights, got)
     else:
-        judged.append(Finding(promises.DTYPE, case))
+        judged.append(Finding(guarantees.DTYPE, case))
     if not found.message:
-        held = [Finding(promises.WEIGHTS, case)] if return_weights else []
+        held = [Finding(guarantees.WEIGHTS, case)] if return_weights else []
         return [*judged, *held, _named(found, values)]
-    if values == promises.MASKED and _only_where_nothing_is_real(subject, case, got, return_weights):
-        return [*judged, _named(found, promises.EMPTY)]
+    if values == guarantees.MASKED and _only_where_nothing_is_real(subject, case, got, return_weights):
+        return [*judged, _named(found, guarantees.EMPTY)]
     if not return_weights:
         return [*judged, _named(found, values)]
     count, want = len(subject.row.results), subject.exact(case, True)
     right = [w.astype(g.dtype) for w, g in zip(want, got, strict=True)]  # to judge results and weights separately
     weights = agreement(subject, case, True, [*right[:count], *got[count:]])
     found = agreement(subject, case, True, [*got[:count], *right[count:]])
-    return [*judged, _named(weights, promises.WEIGHTS), _named(found, values)]
+    return [*judged, _named(weights, guarantees.WEIGHTS), _named(found, values)]
 
 
 def _rounded(subject, case, return_weights, got):
@@ -100,8 +100,8 @@ def _hides(case):
     return bool(lengths) or any(not np.all(case.values[k]) for k in case.given("mask"))
 
 
-def _named(finding, promise):
-    return replace(finding, check=promise)
+def _named(finding, guarantee):
+    return replace(finding, check=guarantee)
 
 
 def _only_where_nothing_is_real(subject, case, got, return_weights):
@@ -109,7 +109,7 @@ def _only_where_nothing_is_real(subject, case, got, return_weights):
     zeros = padding.always_zero(subject, case, return_weights)
     want = subject.exact(case, return_weights)
     mended = [np.where(zero, w, g).astype(g.dtype) for g, w, zero in zip(got, want, zeros, strict=True)]
-    return not compare(subject, case, promises.EMPTY, mended, want, return_weights).message
+    return not compare(subject, case, guarantees.EMPTY, mended, want, return_weights).message
 
 
 DRIFT = 1e-5
@@ -122,9 +122,9 @@ def sums_of_many_tokens(subject):
 
 
 def long_sums(subject):
-    """Checks that sums over 70,000 tokens (with ``contract`` a million) neither drift nor lose their count."""
+    """Checks that sums over 70,000 tokens (in attnpool's own functions a million) neither drift nor lose their count."""
     finding, size, drift = None, drawing.LONG, DRIFT
-    if optional_checks.CONTRACT not in subject.demands:
+    if not subject.whole_contract:
         size = drawing.LONG_BY_DEFAULT
         drift = tolerances.EPSILON["float32"] / 2 * size  # the bound for a sum of one token after another
     for case in _fitting(subject, (case for case, _ in drawing.long_rows(subject.row, size))):
@@ -151,14 +151,14 @@ def long_narrow_sums(subject):
     """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up exactly.
 
     Raises:
-      NotApplicable: the arrays are NumPy's bfloat16, and the option ``contract`` is off.
+      NotApplicable: the arrays are NumPy's bfloat16, and the implementation is not attnpool's own.
     """
     finding = None
-    if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
-        raise NotApplicable("NumPy adds up bfloat16 in bfloat16; checked with contract=True, --contract")
+    if optional_checks.of_foreign_dtype(subject) and not subject.whole_contract:
+        raise NotApplicable("NumPy adds up bfloat16 in bfloat16")
     for case in _fitting(subject, drawing.long_narrow_rows(subject.row)):
         finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
-        if finding.message and optional_checks.CONTRACT not in subject.demands:
+        if finding.message and not subject.whole_contract:
             finding = _up_to_rounding_in_its_dtype(subject, case)
         if finding.message:
             return finding
@@ -166,7 +166,7 @@ def long_narrow_sums(subject):
 
 
 def _up_to_rounding_in_its_dtype(subject, case):
-    """Compares results as without the option ``contract``; a sum that loses its count is off by more than rounding."""
+    """Compares results as those of others than attnpool are; a sum that loses its count is off by more than rounding."""
     subject.tolerated = frozenset({optional_checks.NARROW, optional_checks.WIDER})
     try:
         return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)

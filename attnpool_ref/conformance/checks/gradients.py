@@ -14,7 +14,6 @@ from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, changed, failed, same_bits, shown, worse, worst
-from attnpool_ref.conformance.checks.optional_checks import CONTRACT
 from attnpool_ref.conformance.checks.subject import cached, oracle_outputs
 
 
@@ -179,11 +178,11 @@ def _finite(output):
 def cotangents_of(subject, case, return_weights, ones=False):
     """Returns a cotangent for each output: of 1, or of random numbers that are exact in every dtype.
 
-    Where a result is not finite, they are 0 unless the option ``contract`` requires that they are ignored there.
+    Where a result is not finite, they are 0, except in attnpool's own functions, which ignore them there.
     """
     rng, exact = case.rng(" cotangents"), subject.exact(case, return_weights)
     drawn = [np.ones(w.shape) if ones else drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in exact]
-    if CONTRACT in subject.demands:
+    if subject.whole_contract:
         return drawn
     return [np.where(np.isfinite(w), c, 0) for c, w in zip(drawn, exact, strict=True)]
 

@@ -1,7 +1,6 @@
-"""Optional checks: deviations that break a guarantee only with an option, and are notes in the report without it.
+"""Notes: deviations from attnpool's contract that only attnpool's own functions must not have.
 
-By default, a deviation breaks a guarantee if an engineer who does not know attnpool would call it a mistake.
-:data:`OPTIONS` require more.
+For all others, a deviation breaks a guarantee if an engineer who does not know attnpool would call it a mistake.
 """
 
 import re
@@ -10,12 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref.conformance.checks.agreement import compare
-from attnpool_ref.conformance.report import promises
-
-MIXED, BROADCASTING, CONTRACT = "mixed", "broadcasting", "contract"
-
-OPTIONS = frozenset({MIXED, BROADCASTING, CONTRACT})
-"""The options that turn deviations from notes into failures; ``contract`` includes the others."""
+from attnpool_ref.conformance.report import guarantees
 
 NARROW, WIDER, BITS, ANY_DTYPE, LOGARITHMS = "narrow", "wider", "bits", "any dtype", "logarithms"
 """Deviations that may be tolerated: rounding in the narrow dtype itself, a wider dtype of the result, other bits of the
@@ -32,16 +26,19 @@ UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", 
 COMPARING = frozenset({"rigid_decomposition"})
 """Functions whose only operation is a comparison, which is False for NaN."""
 
+NUMBERS = frozenset({"mixed dtypes", "arguments that broadcast"})
+"""Guarantees that a wrong number breaks, and of which all other deviations are notes."""
+
 WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
 def apply(subject, case, situation, findings, again):
     """Returns a list of the findings of one check, with a note in place of the message of an optional deviation.
 
-    ``findings`` are those if all options are on. ``again`` is a function that runs the check once more, and tolerates
+    ``findings`` are those of the whole contract. ``again`` is a function that runs the check once more, and tolerates
     the deviations in ``subject.tolerated``.
     """
-    if CONTRACT in subject.demands or not any(finding.message for finding in findings):
+    if subject.whole_contract or not any(finding.message for finding in findings):
         return findings
     found = [_excused(subject, case, situation, finding) for finding in findings]
     tolerated = _tolerated(subject, case, situation, [finding for finding in found if finding.message])
@@ -55,7 +52,7 @@ def apply(subject, case, situation, findings, again):
     broken, right = ({f.check: f for f in tolerant if bool(f.message) == wrong} for wrong in (True, False))
     mended = [finding for finding in found if finding.message and finding.check not in broken]
     others = [finding for finding in tolerant if finding.check not in {m.check for m in mended}]
-    notes = [_noted(right.get(f.check, f), _note(subject, f, tolerated), situation.kind == MIXED) for f in mended]
+    notes = [_noted(right.get(f.check, f), _note(subject, f, tolerated), situation.kind == "mixed") for f in mended]
     return [*others, *notes]
 
 
@@ -64,8 +61,8 @@ def _note(subject, finding, tolerated):
     if not np.isfinite(finding.error):
         return finding.message
     if subject.is_narrow and NARROW in tolerated:
-        return f"rounded in {subject.dtype} itself, where float32 is promised"
-    return f"{finding.error / finding.allowed:.2g} times as far off as is promised"
+        return f"rounded in {subject.dtype} itself, where float32 is guaranteed"
+    return f"{finding.error / finding.allowed:.2g} times as far off as is allowed"
 
 
 def _noted(finding, note, excused=True):
@@ -77,22 +74,20 @@ def _excused(subject, case, situation, finding):
     """Returns the finding, or a note if its guarantee is optional in this case."""
     if not finding.message or not _is_optional(subject, case, situation, finding):
         return finding
-    is_told = situation.kind != "form" or promises.BY_NAME[finding.check].asked == BROADCASTING
+    is_told = situation.kind != "form" or finding.check == "arguments that broadcast"
     return _noted(finding, finding.message + finding.hint if is_told else "")
 
 
 def _is_optional(subject, case, situation, finding):
     """Returns whether the finding breaks no guarantee by default, as ``docs/guarantees.md`` and ``judging.md`` say."""
     raised, kind = finding.message.startswith("raises "), situation.kind
-    if kind == MIXED and MIXED not in subject.demands:
-        return raised or any(name.startswith("int") for name in case.dtypes.values())
-    if kind == "form":
-        return BROADCASTING not in subject.demands
+    if kind in ("mixed", "form") and finding.check in NUMBERS:
+        return raised or finding.aspect == "shape" or (finding.aspect == "dtype" and ANY_DTYPE in subject.tolerated)
     if raised and finding.check == "the same answer twice":  # of arrays that are not contiguous
         return True
-    if promises.BY_NAME[finding.check].asked == CONTRACT:
+    if guarantees.BY_NAME[finding.check].is_note:
         return True
-    if finding.check == promises.STATE and subject.adapter.name == "keras":  # a layer draws seeds where it is built
+    if finding.check == guarantees.STATE and subject.adapter.name == "keras":  # a layer draws seeds where it is built
         return True
     if finding.check == "jit and vmap":
         return raised or "JAX cannot trace it" in finding.message
@@ -103,7 +98,7 @@ def _is_optional(subject, case, situation, finding):
     if finding.check == "NaN at a real token":  # an argmax is defined for inf, so the result need not be NaN
         infinite = "inf in " in finding.case.title and not any(np.any(np.isinf(w)) for w in subject.exact(finding.case))
         return infinite or case.row.name in COMPARING
-    if finding.check == promises.EMPTY and not case.given("mask", "lengths", "int", "segments") and case.size():
+    if finding.check == guarantees.EMPTY and not case.given("mask", "lengths", "int", "segments") and case.size():
         return True  # without a mask, a 0 is a difference of values, whose rounding another check judges
     if kind in ("extreme", "far") and case.row.name in UNDERFLOWING:
         return True
@@ -114,7 +109,7 @@ def _is_optional(subject, case, situation, finding):
         return ", vectors of 1e" in case.title or (
             case.title.endswith("scores of -inf") and _is_nan(subject, case, finding)
         )
-    return kind == "tied" and finding.check == promises.GRADIENT
+    return kind == "tied" and finding.check == guarantees.GRADIENT
 
 
 def refuses(error):
@@ -169,7 +164,7 @@ def _tolerated(subject, case, situation, broken):
     if not broken or all(finding.message.startswith("raises ") for finding in broken):
         return frozenset()
     tolerated = set()
-    if situation.kind == MIXED and MIXED not in subject.demands:
+    if situation.kind in ("mixed", "form"):
         tolerated |= {ANY_DTYPE, NARROW}
     if "scores" in case.given("data"):
         tolerated.add(LOGARITHMS)

@@ -10,7 +10,7 @@ from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks.agreement import Finding, brief, compare_with_itself, failed
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.padding import same_bits
-from attnpool_ref.conformance.report.promises import STATE
+from attnpool_ref.conformance.report.guarantees import STATE
 
 UNCHANGED, TWICE = "inputs unchanged", "the same answer twice"
 SILENT = "no warnings"
@@ -47,7 +47,7 @@ def purity(subject, case, return_weights, reuse=True):
         STATE: "the call changes the state of NumPy's or Python's global random numbers" if drawn else "",
         SILENT: _told(seen.warned),
     }
-    found = [Finding(promise, case, np.inf if text else 0, 0, text) for promise, text in said.items()]
+    found = [Finding(guarantee, case, np.inf if text else 0, 0, text) for guarantee, text in said.items()]
     twice = _same(subject, case, first, seen.answer, return_weights)
     if reuse and not twice.message and not seen.changed:
         twice = _reused(subject, case, return_weights, seen)

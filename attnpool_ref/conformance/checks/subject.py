@@ -49,7 +49,7 @@ class Subject:
       calling: the mapping of the function's arguments to those of the implementation.
       parameters: values of the function's arguments that the implementation holds as parameters.
       held: those of ``parameters`` whose gradients are judged, as arrays of the implementation's library.
-      demands: the requested options of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
+      whole_contract: whether deviations that are notes for others break guarantees, as in attnpool's own functions.
       tolerated: the deviations that a second run of a failing check tolerates.
       contiguous: whether arrays are passed as they are made, or with other strides.
       skipped: for each gradient that was skipped the reason.
@@ -59,7 +59,7 @@ class Subject:
         narrow dtypes.
     """
 
-    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
+    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, whole_contract=True):
         """``exact`` is a cache of the oracle's results, which the subjects of one function may share.
 
         ``watch`` captures output, warnings and durations of the calls; None makes a new :class:`Watch`.
@@ -79,7 +79,7 @@ class Subject:
         self.is_narrow = dtype in ("float16", "bfloat16")
         self.cache = {} if exact is None else exact.setdefault(self.is_narrow, {})
         self.skipped, self.suggested = {}, None
-        self.demands, self.tolerated, self.contiguous = demands, frozenset(), True
+        self.whole_contract, self.tolerated, self.contiguous = whole_contract, frozenset(), True
         self._programs, self._answers, self._differentiable = {}, [], False
 
     @functools.cached_property
@@ -106,10 +106,6 @@ class Subject:
         """
         return tolerances.NARROW_STEPS if optional_checks.NARROW in self.tolerated else case.terms()
 
-    def is_held_to_rounding_alone(self):
-        """Returns whether the option ``contract`` is off, so that a residual of 0 may become a rounding error."""
-        return optional_checks.CONTRACT not in self.demands
-
     def logarithms(self, case):
         """Returns the tolerated error of a log-sum-exp of scores, in units of epsilon; 0 if none is tolerated."""
         if optional_checks.LOGARITHMS not in self.tolerated:
@@ -122,7 +118,7 @@ class Subject:
         """Returns the dtype whose rounding is allowed in a result of dtype ``dtype``, or "" if ``dtype`` is wrong."""
         right = case.result or self.dtype
         if optional_checks.ANY_DTYPE in self.tolerated and dtype in tolerances.EPSILON:
-            floats = [name for name in (dtype, *case.dtypes.values()) if name in tolerances.EPSILON]
+            floats = [name for name in (dtype, *(case.dtypes.values() or [self.dtype])) if name in tolerances.EPSILON]
             return max(floats, key=lambda name: tolerances.EPSILON[name])
         if dtype != right and optional_checks.WIDER in self.tolerated and dtype in ("float32", "float64"):
             return right

@@ -1,4 +1,4 @@
-"""Formats of a report: JSON for programs, JUnit XML for continuous integration, an HTML page for people.
+"""Formats of a report: JSON for programs, JUnit XML for continuous integration.
 
 >>> from attnpool_ref import conformance, mean_pooling
 >>> from attnpool_ref.conformance import formats
@@ -15,10 +15,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from attnpool_ref.conformance.formats import words
-from attnpool_ref.conformance.formats.page import as_html
 from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, PARTIAL
 
-__all__ = ["FORMATS", "as_html", "as_json", "as_junit"]
+__all__ = ["FORMATS", "as_json", "as_junit"]
 
 
 def as_json(report):
@@ -63,16 +62,16 @@ def _suite(root, report, row):
     for name, value in facts.items():
         ET.SubElement(properties, "property", {"name": name, "value": words.printable(value)})
     owner = f"{report.candidate}.{row.name}"
-    promises = list(row.promises.values())
-    for kept in promises[:1] if row.status == MISSING else promises:
-        case = _case(suite, owner, kept.promise)
+    guarantees = list(row.guarantees.values())
+    for kept in guarantees[:1] if row.status == MISSING else guarantees:
+        case = _case(suite, owner, kept.guarantee)
         found = words.outcome(kept)
         if found == BROKEN:
             cause = f"{row.causes[0]}: " if row.causes else ""
             first = words.message(kept.failures[0]) if kept.failures else ""
-            following = row.following(kept.promise)
+            following = row.following(kept.guarantee)
             text = words.evidence(kept) + (f"\n\nWhat follows from it: {', '.join(following)}" if following else "")
-            _note(case, "failure", cause + first, text, "broken promise")
+            _note(case, "failure", cause + first, text, "broken guarantee")
         elif found != HELD:
             text = words.evidence(kept) if kept.failures else ""
             _note(case, "skipped", words.reason(row, kept), text, found)
@@ -110,5 +109,5 @@ def _count(suite, seconds):
     suite.set("time", f"{seconds:.3f}")
 
 
-FORMATS = {"json": as_json, "junit": as_junit, "html": as_html}
-"""Functions from a report to text, by the names of the command's options ``--json``, ``--junit`` and ``--html``."""
+FORMATS = {"json": as_json, "junit": as_junit}
+"""Functions from a report to text, by the names of the command's options ``--json`` and ``--junit``."""

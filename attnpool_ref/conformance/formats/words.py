@@ -3,16 +3,16 @@
 import re
 import textwrap
 
-from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, NOT_APPLICABLE, promises
+from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, NOT_APPLICABLE, guarantees
 
 FOLLOWS, WAIVED = "follows", "waived"
 
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0001fffd]")
-"""Characters that XML and HTML cannot hold, such as the escape character of a terminal's color codes."""
+"""Characters that XML cannot hold, such as the escape character of a terminal's color codes."""
 
 
 def printable(text):
-    """Returns the text with U+FFFD in place of each character that XML and HTML cannot hold."""
+    """Returns the text with U+FFFD in place of each character that XML cannot hold."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
@@ -43,7 +43,9 @@ def reason(row, kept):
 
 def causes(row):
     """Returns the causes of a failure as sentences; "no cause found." if results are wrong and no cause is known."""
-    compared = [kept for kept in row.accused if promises.BY_NAME[kept.promise].judged_by in ("agreement", "empty rows")]
+    compared = [
+        kept for kept in row.accused if guarantees.BY_NAME[kept.guarantee].judged_by in ("agreement", "empty rows")
+    ]
     wrong = any(not failure.message.startswith("raises ") for kept in compared for failure in kept.failures)
     return [f"{cause}." for cause in row.sentences or (["no cause found"] if wrong else [])]
 
@@ -71,7 +73,7 @@ def remarks(row):
     taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
     if taken:
         yield f"took {', '.join(taken)}, by place"
-    if {kept.promise for kept in row.accused} == {promises.EMPTY}:
+    if {kept.guarantee for kept in row.accused} == {guarantees.EMPTY}:
         yield "all these differ only in fully masked rows: if they never occur, say so (some_real=True, --some-real)"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
@@ -96,27 +98,27 @@ def notes(row):
 
 def more_notes(row):
     """Returns the notes of a function that :func:`notes` leaves out."""
-    return [f"{kept.promise}: {note}" for kept in row.promises.values() for note in kept.notes[1:]]
+    return [f"{kept.guarantee}: {note}" for kept in row.guarantees.values() for note in kept.notes[1:]]
 
 
 def others(row):
     """Yields a line with what held, and one for each reason for which something was not judged."""
-    held = [kept.promise for kept in row.promises.values() if outcome(kept) == HELD]
+    held = [kept.guarantee for kept in row.guarantees.values() if outcome(kept) == HELD]
     if held:
         yield f"held: {', '.join(held)}"
     reasons = {}
     for unasked in row.unasked:
         reasons.setdefault(("skipped", unasked.why), []).append(unasked.what)
-    for kept in row.promises.values():
+    for kept in row.guarantees.values():
         if outcome(kept) == NOT_APPLICABLE and row.cases:
             why = "as its note says" if kept.notes else reason(row, kept)
-            reasons.setdefault(("n/a", why), []).append(kept.promise)
+            reasons.setdefault(("n/a", why), []).append(kept.guarantee)
     yield from (f"{kind}, {why}: {', '.join(names)}" for (kind, why), names in reasons.items())
 
 
 def counted(rows):
     """Returns the numbers of guarantees that held and were not judged, of skipped arguments and cases, and of notes."""
-    found = [outcome(kept) for row in rows for kept in row.promises.values()]
+    found = [outcome(kept) for row in rows for kept in row.guarantees.values()]
     parts = [f"Held: {found.count(HELD)}", f"not judged: {found.count(NOT_APPLICABLE)}"]
     more = {"skipped": sum(len(row.unasked) for row in rows), "more notes": sum(len(more_notes(row)) for row in rows)}
     return "; ".join(parts + [f"{what}: {count}" for what, count in more.items() if count])

@@ -1,6 +1,6 @@
 """Results of a judgment, as data: for each function the causes, the results of guarantees, and the skipped checks.
 
-``promises`` is the table of guarantees. A waiver names a guarantee that need not hold, ``"1e30 in padding"``, or that of
+``guarantees`` is the table of guarantees. A waiver names a guarantee that need not hold, ``"1e30 in padding"``, or that of
 one function, ``"mean_pooling/1e30 in padding"``. It waives no other guarantee: one that is broken because of the waived
 one is still a failure.
 """
@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from attnpool_ref import table
-from attnpool_ref.conformance.report.promises import BY_NAME, DTYPE, PROMISES, explained_by
+from attnpool_ref.conformance.report.guarantees import BY_NAME, DTYPE, GUARANTEES, explained_by
 from attnpool_ref.table import did_you_mean
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 
 HELD, BROKEN, NOT_APPLICABLE = "held", "broken", "n/a"
 PASS, FAIL, PARTIAL, MISSING = "pass", "fail", "partial", "missing"
@@ -94,7 +94,7 @@ class Kept:
     """Result for one guarantee.
 
     Attributes:
-      promise: the guarantee's name, a key of :data:`~attnpool_ref.conformance.report.BY_NAME`.
+      guarantee: the guarantee's name, a key of :data:`~attnpool_ref.conformance.report.BY_NAME`.
       status: "held", "broken" or "n/a".
       why: the reason for "n/a".
       follows_from: the broken guarantee that explains this one, or "".
@@ -105,7 +105,7 @@ class Kept:
       notes: deviations that break the guarantee only with an option.
     """
 
-    promise: str
+    guarantee: str
     status: str = NOT_APPLICABLE
     why: str = ""
     follows_from: str = ""
@@ -140,7 +140,7 @@ class RowReport:
       explained: for each cause its numbers, the dtypes in which it was found, and how many of the wrong cases it
         explains.
       cells: worst errors, by dtype.
-      promises: the result for each guarantee, by name.
+      guarantees: the result for each guarantee, by name.
       partial: the reasons why the status is "partial" and not "pass".
       unasked: the cases, checks and arguments that were skipped, each with the reason.
       notes: the implementation's output, its warnings, and deviations that break only optional guarantees.
@@ -157,8 +157,8 @@ class RowReport:
     causes: list[str] = field(default_factory=list)
     explained: dict[str, str] = field(default_factory=dict)
     cells: dict[str, Cell] = field(default_factory=dict)
-    promises: dict[str, Kept] = field(
-        default_factory=lambda: {promise.name: Kept(promise.name) for promise in PROMISES}
+    guarantees: dict[str, Kept] = field(
+        default_factory=lambda: {guarantee.name: Kept(guarantee.name) for guarantee in GUARANTEES}
     )
     partial: list[str] = field(default_factory=list)
     unasked: list[Unasked] = field(default_factory=list)
@@ -172,7 +172,7 @@ class RowReport:
     @property
     def broken(self):
         """The broken guarantees; those that no other guarantee explains come first."""
-        broken = [kept for kept in self.promises.values() if kept.status == BROKEN]
+        broken = [kept for kept in self.guarantees.values() if kept.status == BROKEN]
         return sorted(broken, key=lambda kept: bool(kept.follows_from))
 
     @property
@@ -180,15 +180,15 @@ class RowReport:
         """The broken guarantees that no other one explains and that are not waived: they decide the verdict."""
         return [kept for kept in self.broken if not kept.follows_from and not kept.waived]
 
-    def following(self, promise):
-        """Returns the names of the broken guarantees that the guarantee ``promise`` explains."""
-        return [kept.promise for kept in self.broken if kept.follows_from == promise]
+    def following(self, guarantee):
+        """Returns the names of the broken guarantees that the guarantee ``guarantee`` explains."""
+        return [kept.guarantee for kept in self.broken if kept.follows_from == guarantee]
 
     def set_status(self):
         """Sets ``status``, the verdict, from the results of the guarantees and from ``partial``."""
         if self.accused:
             self.status = FAIL
-        elif not any(kept.status == HELD for kept in self.promises.values()):
+        elif not any(kept.status == HELD for kept in self.guarantees.values()):
             self.status = NOT_APPLICABLE
         else:
             self.status = PARTIAL if self.partial else PASS
@@ -290,7 +290,7 @@ class Report:
             **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "rows"},
             "verdict": self.verdict,
             "passed": self.passed,
-            "promises": {name: {"says": p.says, "line": p.line} for name, p in BY_NAME.items()},
+            "guarantees": {name: {"says": p.says, "line": p.line} for name, p in BY_NAME.items()},
             "rows": rows,
         }
 
@@ -298,11 +298,11 @@ class Report:
 def check_waivers(waive):
     """Raises a ValueError if a waiver names an unknown guarantee or function, or has no reason."""
     for name, reason in waive.items():
-        row, promise = _parts_of_waiver(name)
+        row, guarantee = _parts_of_waiver(name)
         if row:
             table.get(row)
-        if promise not in BY_NAME:
-            raise ValueError(f"no guarantee is called {promise!r}{did_you_mean(promise, BY_NAME)}")
+        if guarantee not in BY_NAME:
+            raise ValueError(f"no guarantee is called {guarantee!r}{did_you_mean(guarantee, BY_NAME)}")
         if not str(reason).strip():
             raise ValueError(f"the waiver of {name!r} needs a reason")
 
@@ -314,15 +314,15 @@ def apply_waivers(rows, waive):
     """
     idle = {}
     for name, reason in waive.items():
-        row_name, promise = _parts_of_waiver(name)
+        row_name, guarantee = _parts_of_waiver(name)
         meant = [row for row in rows if not row_name or row.name == row_name]
-        broken = [row for row in meant if row.promises[promise].status == BROKEN]
+        broken = [row for row in meant if row.guarantees[guarantee].status == BROKEN]
         for row in broken:
-            row.promises[promise].waived = str(reason)
+            row.guarantees[guarantee].waived = str(reason)
         if not meant:
             idle[name] = f"{row_name} was not judged"
         elif not broken:
-            statuses = {row.promises[promise].status for row in meant}
+            statuses = {row.guarantees[guarantee].status for row in meant}
             idle[name] = "it holds" if "held" in statuses else "it was not judged"
     for row in rows:
         _excuse(row)
@@ -331,18 +331,18 @@ def apply_waivers(rows, waive):
 
 def _parts_of_waiver(name):
     """Splits the name of a waiver into (function or "", guarantee)."""
-    row, _, promise = name.rpartition("/")
-    return row, promise
+    row, _, guarantee = name.rpartition("/")
+    return row, guarantee
 
 
 def _excuse(row):
     """Updates which guarantees explain others, so that no waived one does, and the verdict of the function."""
-    if not any(kept.waived for kept in row.promises.values()):
+    if not any(kept.waived for kept in row.guarantees.values()):
         return
-    dtypes = {kept.promise: {failure.dtype for failure in kept.failures} for kept in row.broken}
-    explaining = {name: found for name, found in dtypes.items() if not row.promises[name].waived}
+    dtypes = {kept.guarantee: {failure.dtype for failure in kept.failures} for kept in row.broken}
+    explaining = {name: found for name, found in dtypes.items() if not row.guarantees[name].waived}
     for kept in row.broken:
-        explains = explaining | {kept.promise: dtypes[kept.promise]}
-        kept.follows_from = "" if kept.waived else explained_by(kept.promise, explains)
+        explains = explaining | {kept.guarantee: dtypes[kept.guarantee]}
+        kept.follows_from = "" if kept.waived else explained_by(kept.guarantee, explains)
     if row.status == FAIL:
         row.set_status()

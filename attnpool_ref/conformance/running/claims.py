@@ -1,25 +1,24 @@
 """Tests of single guarantees, for pytest and unittest: a function is judged once, when its first test runs."""
 
 import functools
-import inspect
 import unittest
 from typing import Any
 
 from attnpool_ref import table
 from attnpool_ref.conformance.candidates import Candidate, as_candidate, single
 from attnpool_ref.conformance.report import FAIL, HELD, NOT_APPLICABLE, PASS
-from attnpool_ref.conformance.report.promises import BY_NAME
+from attnpool_ref.conformance.report.guarantees import BY_NAME
 from attnpool_ref.conformance.running.judge import judge
-from attnpool_ref.conformance.scope import refuse_removed
+from attnpool_ref.conformance.scope import Scope
 from attnpool_ref.table import did_you_mean
 
 WHOLE = "nothing left out"
 """Name of the test that every mask and argument of the implementation was judged, so that "pass" is not "partial"."""
 
-NONE = "the candidate has none of the rows; name the one that it is"
+NONE = "the implementation has none of attnpool's functions; name the one that it is"
 
 
-def each_promise(candidate, *rows, **asked: Any):
+def each_guarantee(candidate, *rows, **asked: Any):
     """Returns a :class:`Claim` for each guarantee of each function, for ``pytest.mark.parametrize`` or ``subTest``.
 
     One more claim for each function, "nothing left out", is that every mask and argument of the implementation was
@@ -42,8 +41,7 @@ def each_promise(candidate, *rows, **asked: Any):
       ValueError: no attnpool function or form of masks has such a name, or ``rows`` is empty and the implementation
         has no function.
     """
-    known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}
-    refuse_removed(asked.keys())
+    known = {"name", "progress", *Scope.__dataclass_fields__, *Candidate.__dataclass_fields__} - {"only", "target"}
     for key in asked:
         if key not in known:
             raise TypeError(f"the judge has no argument {key!r}{did_you_mean(key, known)}")
@@ -51,7 +49,7 @@ def each_promise(candidate, *rows, **asked: Any):
     whole = as_candidate(candidate, calls)
     names = [table.get(name).name for name in rows] or whole.rows()
     if not names:
-        raise ValueError(f"{NONE}: each_promise(candidate, NAME)")
+        raise ValueError(f"{NONE}: each_guarantee(candidate, NAME)")
 
     def judge_row(name):
         found = single(whole, name)
@@ -76,7 +74,7 @@ def claims_of(names, judge_row):
         return report.rows[0]
 
     judgements = [(name, report_of, len(names) == 1) for name in names]
-    return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
+    return [Claim(judgement, guarantee) for judgement in judgements for guarantee in (*BY_NAME, WHOLE)]
 
 
 class Claim:
@@ -84,17 +82,17 @@ class Claim:
 
     Attributes:
       row: the function's name.
-      promise: the guarantee's name, or :data:`WHOLE`.
+      guarantee: the guarantee's name, or :data:`WHOLE`.
     """
 
-    def __init__(self, judgement, promise):
+    def __init__(self, judgement, guarantee):
         """``judgement``: the function's name, a function from it to its report, and whether it is the only one."""
         self.row, self._report_of, self._alone = judgement
-        self.promise = promise
-        self.__name__ = promise if self._alone else f"{self.row}: {promise}"
+        self.guarantee = guarantee
+        self.__name__ = guarantee if self._alone else f"{self.row}: {guarantee}"
 
     def __repr__(self):
-        return f"<{self.row}: {self.promise}>"
+        return f"<{self.row}: {self.guarantee}>"
 
     def check(self):
         """Returns without an error if the guarantee holds; for :data:`WHOLE`, if the verdict is "pass".
@@ -108,9 +106,9 @@ class Claim:
         """
         __tracebackhide__ = True
         report = self._report_of(self.row)
-        if self.promise == WHOLE:
+        if self.guarantee == WHOLE:
             return _check_whole(report, self._alone)
-        kept = report.promises[self.promise]
+        kept = report.guarantees[self.guarantee]
         if kept.status == HELD:
             return None
         if kept.status == NOT_APPLICABLE:
@@ -127,7 +125,7 @@ def _check_whole(report, alone):
     if report.status == PASS:
         return
     if report.status == FAIL:
-        raise unittest.SkipTest(f"broken: {', '.join(kept.promise for kept in report.accused)}")
+        raise unittest.SkipTest(f"broken: {', '.join(kept.guarantee for kept in report.accused)}")
     if report.status == NOT_APPLICABLE and not alone:
         raise unittest.SkipTest(_why_nothing(report))
     if report.status == NOT_APPLICABLE:

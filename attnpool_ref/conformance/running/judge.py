@@ -1,8 +1,6 @@
 """``judge`` and ``check``, which judge an implementation function by function, in this process or in others."""
 
-import contextlib
 import threading
-from dataclasses import replace
 from typing import Any
 
 from attnpool_ref import table
@@ -11,8 +9,8 @@ from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates.capture import noting
 from attnpool_ref.conformance.option import takes_options_of
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport, apply_waivers
-from attnpool_ref.conformance.report.promises import ANSWER
-from attnpool_ref.conformance.running.processes import ProcessPool, setup_of
+from attnpool_ref.conformance.report.guarantees import ANSWER
+from attnpool_ref.conformance.running.processes import ProcessPool
 from attnpool_ref.conformance.running.rows import STOPPED, RowJudge, judge_each
 from attnpool_ref.conformance.scope import Scope, split
 
@@ -21,10 +19,8 @@ from attnpool_ref.conformance.scope import Scope, split
 def judge(candidate, *, name="", progress=None, **options: Any):
     """Judges an implementation against the oracle.
 
-    The implementation is called in this process, which a crash would end, unless ``jobs`` is at least 2, several
-    functions are judged, and the implementation can be pickled. ``attnpool check`` and ``pytest --attnpool`` import and
-    call the implementation in a child process, except with ``--jobs 0``. Ctrl-C ends the judging with a report of the
-    results until then.
+    The implementation is called in this process, which a crash would end; ``attnpool check`` and ``pytest --attnpool``
+    import and call it in child processes. Ctrl-C ends the judging with a report of the results until then.
 
     Args:
       candidate: a module, a mapping from names to functions, any object with functions named as in attnpool, one
@@ -58,7 +54,11 @@ def judge(candidate, *, name="", progress=None, **options: Any):
             reports[row.name] = _missing(row, scope.strict or bool(scope.only))
         else:
             waiting.append(RowJudge(row, found[row.name], scope, steps.take))
-    interrupted = _run(whole, waiting, replace(scope, only=()), steps)  # a process judges all functions in one scope
+    if isinstance(whole, ProcessPool):
+        interrupted = whole.judge(waiting, scope, steps)
+    else:
+        with noting():
+            interrupted = judge_each(waiting, lambda judged: steps.finish(judged.row.name))  # with those left out
     for judged in waiting:
         reports[judged.row.name] = judged.report
         if interrupted and not judged.done and STOPPED not in judged.report.partial:
@@ -77,21 +77,6 @@ def judge(candidate, *, name="", progress=None, **options: Any):
         dict(scope.waive or {}),
         {} if interrupted else idle,
     )
-
-
-def _run(whole, rows, scope, steps):
-    """Judges the functions in this process or in child processes; returns whether the user has interrupted it.
-
-    ``whole`` is a Candidate or a :class:`ProcessPool`; ``rows`` has a :class:`RowJudge` for each function.
-    """
-    if isinstance(whole, ProcessPool):
-        return whole.judge(rows, scope, steps)
-    setup = setup_of(whole) if min(scope.jobs, len(rows)) > 1 else None
-    if setup is not None:
-        with ProcessPool(setup, whole.title(), scope.time_limit) as pool:
-            return pool.judge(rows, scope, steps)
-    with noting() if scope.jobs else contextlib.nullcontext():
-        return judge_each(rows, lambda judged: steps.finish(judged.row.name))  # with the steps that were left out
 
 
 class _Steps:
@@ -123,17 +108,16 @@ def _missing(row, fails):
     if fails:
         report.status = FAIL
         failure = Failure(row.name, ANSWER, "", f"there is no `{row.name}`", "", 0)
-        report.promises[ANSWER] = Kept(ANSWER, BROKEN, failures=[failure])
+        report.guarantees[ANSWER] = Kept(ANSWER, BROKEN, failures=[failure])
     return report
 
 
-@takes_options_of(Scope, without=("only", "strict", "jobs", "progress", "time_limit"), dtypes=("float32", "float64"))
+@takes_options_of(Scope, without=("only", "strict", "progress"), dtypes=("float32", "float64"))
 def check(candidate, name, **options: Any):
     """Asserts, for your own tests, that an implementation breaks no guarantee of the function called ``name``.
 
-    By default these are the guarantees that docs/guarantees.md marks "Checked by default", in float32 and float64;
-    ``contract`` and ``integers`` together check all. The implementation is called in this process, which
-    a crash would end.
+    By default these are the guarantees that docs/guarantees.md marks "Checked by default", in float32 and float64.
+    The implementation is called in this process, which a crash would end.
 
     Args:
       candidate: a function, a module with parameters, any mapping or object that has a function called ``name``, or a
@@ -146,7 +130,7 @@ def check(candidate, name, **options: Any):
         case as code. Or an argument, such as a mask, or the whole function was never judged, or a waiver waives
         nothing.
       TypeError, ValueError, ModuleNotFoundError: as in :func:`judge`, which takes the same options; here ``only``,
-        ``strict``, ``jobs``, ``progress`` and ``time_limit`` are a TypeError.
+        ``strict`` and ``progress`` are a TypeError.
     """
     __tracebackhide__ = True  # pytest shows the message, and no source of the judge under it
     report = judge(candidate, only=(name,), **options)
@@ -157,7 +141,7 @@ def check(candidate, name, **options: Any):
     if failure is not None:
         raise AssertionError(row.told(failure))
     if report.idle_waivers:
-        idle = "; ".join(f"{promise!r}: {why}" for promise, why in report.idle_waivers.items())
+        idle = "; ".join(f"{guarantee!r}: {why}" for guarantee, why in report.idle_waivers.items())
         raise AssertionError(f"{name}: a waiver waives nothing: {idle}")
     if row.status != PASS:
         why = row.partial or [unasked.why for unasked in row.unasked] or ["there is nothing to judge"]

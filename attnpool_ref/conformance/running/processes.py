@@ -11,8 +11,6 @@ The parent process has a :class:`ProcessPool`; :func:`work` is the code of a chi
 """
 
 import contextlib
-import enum
-import importlib
 import io
 import multiprocessing
 import os
@@ -28,12 +26,14 @@ from typing import Any
 
 from attnpool_ref import table
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates import Candidate, naming
 from attnpool_ref.conformance.candidates.capture import Watch, noting, said
 from attnpool_ref.conformance.running.rows import RowJudge, judge_each, unanswered
 
 MAX_AGE = 300.0
 """Seconds after which a process is replaced: frameworks never free the memory of all compiled functions."""
+
+TIME_LIMIT = 60.0
+"""Default limit in seconds for one call of an implementation, including its compilation."""
 
 IMPORT_LIMIT = 60.0
 """Seconds for the import of an implementation, unless the time limit of a call is longer."""
@@ -57,14 +57,14 @@ class ProcessPool:
     too long, the function fails, and another process judges the next one.
     """
 
-    def __init__(self, setup, name="", time_limit=0.0):
+    def __init__(self, setup, name="", time_limit=TIME_LIMIT, jobs=1):
         """Prepares the pool; the first process starts when ``properties`` is read or a function is judged.
 
         ``setup`` is the :class:`~attnpool_ref.conformance.running.processes.Setup` of each process, and ``name`` that of
         the implementation in messages and reports. ``time_limit`` is that of a call in seconds, which also limits the
-        import if it exceeds :data:`IMPORT_LIMIT`.
+        import if it exceeds :data:`IMPORT_LIMIT`. ``jobs`` is the number of processes.
         """
-        self.setup, self.name, self._import_limit = setup, name, max(IMPORT_LIMIT, time_limit)
+        self.setup, self.name, self.jobs, self.time_limit = setup, name, jobs, time_limit
         self._properties: Properties | None = None
         self._children, self._idle, self._stopped = set(), [], False
 
@@ -106,7 +106,7 @@ class ProcessPool:
         return self.properties.calls
 
     def judge(self, rows, scope, steps):
-        """Judges functions in up to ``scope.jobs`` processes; returns whether Ctrl-C has stopped the judging.
+        """Judges functions in up to ``jobs`` processes; returns whether Ctrl-C has stopped the judging.
 
         ``rows`` has a ``RowJudge`` for each function, which gets the report; ``steps`` counts the progress.
 
@@ -114,10 +114,10 @@ class ProcessPool:
           Exception: an error that is not the implementation's, such as the name of an argument that the function does
             not have.
         """
-        if scope.jobs > 1:  # functions with the most configurations first, so that none of these runs alone at the end
+        if self.jobs > 1:  # functions with the most configurations first, so that none of these runs alone at the end
             rows = sorted(rows, key=lambda judged: -len(list(drawing.configurations(judged.row))))
         self._stopped = False
-        with futures.ThreadPoolExecutor(scope.jobs) as threads, contextlib.ExitStack() as unless_done:
+        with futures.ThreadPoolExecutor(self.jobs) as threads, contextlib.ExitStack() as unless_done:
             unless_done.callback(self.close)
             unless_done.callback(threads.shutdown, wait=False, cancel_futures=True)
             judging = [threads.submit(self._judge, judged, scope, steps) for judged in rows]
@@ -135,7 +135,7 @@ class ProcessPool:
 
     def _judge(self, judged, scope, steps):
         child = self._child()
-        child.judge(judged, scope, steps)
+        child.judge(judged, scope, steps, self.time_limit)
         if not self._stopped:
             if child.ended:
                 unanswered(judged.report, *child.case, how=child.ended)
@@ -159,13 +159,13 @@ class ProcessPool:
         self._children.add(child)
         if self._stopped:  # `close` may already have killed the other processes
             child.kill()
-        match child.receive(self._import_limit):
+        match child.receive(max(IMPORT_LIMIT, self.time_limit)):
             case "ready", properties:
                 self._properties = properties
             case "failed", error if first:
                 raise error
             case "failed", _:
-                child.ended = "another process cannot import the candidate; judge it with jobs=1"
+                child.ended = "another process cannot import the implementation; judge it with --jobs 1"
         if first and child.ended and not self._stopped:
             raise ValueError(f"{self.name} cannot be imported: {child.ended}")
         return child
@@ -190,7 +190,7 @@ class _Child:
             self._process.start()
         theirs.close()
 
-    def judge(self, judged, scope, steps):
+    def judge(self, judged, scope, steps, time_limit):
         """Lets the process judge a function, given by its ``RowJudge``, which gets the report; or sets ``ended``.
 
         Raises:
@@ -202,7 +202,7 @@ class _Child:
         while not self.ended:
             match self.receive(limit):
                 case "call", *case:
-                    self.case, limit = case, scope.time_limit
+                    self.case, limit = case, time_limit
                 case ("returned",):
                     limit = SILENCE_LIMIT
                 case "step", label:
@@ -372,10 +372,7 @@ def _judge_all(connection, setup):
 def _import(setup):
     """Imports an implementation; returns the Candidate of each function, and the :class:`Properties`."""
     os.environ.update(setup.environment)
-    naming.FOLDERS.update(setup.folders)
-    configure_jax(setup.settings)
-    source = pickle.loads(setup.source)
-    whole, names = (source, ()) if isinstance(source, Candidate) else source()
+    whole, names = pickle.loads(setup.source)()
     found = whole.found(names or tuple(table.BY_NAME))
     has = tuple(name for name, row in found.items() if row is not None)
     return found, Properties(names, has, whole.says(), len(has) > 1 and _on_accelerator())
@@ -430,55 +427,12 @@ class Setup:
     """Data that a new child process gets before everything else.
 
     Attributes:
-      source: a pickled :class:`Candidate`, or a pickled function that imports one and returns it with the names of the
-        functions to judge (empty for all of them).
-      settings: JAX's configuration, which is set before the import.
-      folders: :data:`~attnpool_ref.conformance.candidates.naming.FOLDERS` of the parent process.
+      source: a pickled function that imports the :class:`Candidate` and returns it with the names of the functions to
+        judge (empty for all of them).
       environment: environment variables to set.
       first: whether no other process has imported the implementation; the import's output then goes to standard error.
     """
 
     source: bytes
-    settings: dict[str, Any] = field(default_factory=dict)
-    folders: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     first: bool = False
-
-
-def setup_of(candidate):
-    """Returns the :class:`Setup` of a Candidate, or None if it cannot be pickled."""
-    stream = io.BytesIO()
-    try:
-        _Pickler(stream).dump(candidate)
-    except Exception:  # pickling runs the implementation's code, which may raise anything
-        return None
-    return Setup(stream.getvalue(), jax_settings(), dict(naming.FOLDERS))
-
-
-class _Pickler(pickle.Pickler):
-    """Pickler of modules by name; refuses objects of ``__main__``, which is another module in a child process."""
-
-    def reducer_override(self, obj):
-        if isinstance(obj, types.ModuleType) and obj.__name__ != "__main__":
-            return importlib.import_module, (obj.__name__,)
-        if isinstance(obj, types.ModuleType) or getattr(obj, "__module__", None) == "__main__":
-            raise pickle.PicklingError(f"{obj!r} is of __main__")
-        return NotImplemented
-
-
-def jax_settings():
-    """Returns the entries of JAX's configuration that are plain values; none if JAX is not imported."""
-    if "jax" not in sys.modules:
-        return {}
-    values = {k: v.value if isinstance(v, enum.Enum) else v for k, v in sys.modules["jax"].config.values.items()}
-    return {k: v for k, v in values.items() if isinstance(v, naming.PLAIN)}
-
-
-def configure_jax(settings):
-    """Sets the configuration that JAX has in the parent process."""
-    if settings:
-        import jax
-
-        for key, value in jax_settings().items():
-            if settings.get(key, value) != value:
-                jax.config.update(key, settings[key])

@@ -17,6 +17,7 @@ from attnpool_ref.conformance.candidates import adapters, held_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
+from attnpool_ref.conformance.cases.case import ONE
 from attnpool_ref.conformance.checks import CHECKS, Situation, definition, gradients, optional_checks
 from attnpool_ref.conformance.checks.padding import POISONS
 from attnpool_ref.conformance.checks.subject import Subject
@@ -29,9 +30,9 @@ from attnpool_ref.conformance.report import (
     Measure,
     RowReport,
     Unasked,
-    promises,
+    guarantees,
 )
-from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, GRADIENT, SHAPE
+from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, GRADIENT, SHAPE
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.suggestions import proposed
 from attnpool_ref.conformance.scope import Scope
@@ -103,7 +104,7 @@ class RowJudge:
         try:
             self.adapter = self._find_adapter()
         except NotApplicable as error:
-            self.report.unasked.append(Unasked("the row", str(error)))
+            self.report.unasked.append(Unasked("the function", str(error)))
             return
         held_dtypes = {value.dtype.name for value in self.subject.parameters.values()}
         first = sorted(
@@ -129,7 +130,7 @@ class RowJudge:
         for evidence in self._evidence if only_batched else ():
             evidence.cases.clear()
         found = [causes.Cause(self._proposal)] if self._proposal else []
-        found = found or causes.diagnose(self._evidence, self.report.promises)
+        found = found or causes.diagnose(self._evidence, self.report.guarantees)
         self.report.causes = [ONLY_BATCHED] * only_batched + [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
@@ -142,13 +143,13 @@ class RowJudge:
         self.report.seconds = time.perf_counter() - self._began
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
-        self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
+        self.report.notes += [f"{k}: {note}" for k, kept in self.report.guarantees.items() for note in kept.notes]
         self.report.ended = ended
-        broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in self.report.broken}
-        for name, kept in self.report.promises.items():
+        broken = {kept.guarantee: {failure.dtype for failure in kept.failures} for kept in self.report.broken}
+        for name, kept in self.report.guarantees.items():
             if kept.status == BROKEN:
-                kept.follows_from = promises.explained_by(name, broken)
-            elif kept.notes and promises.BY_NAME[name].asked not in ("", *self.scope.demands):
+                kept.follows_from = guarantees.explained_by(name, broken)
+            elif kept.notes and guarantees.BY_NAME[name].is_note and not self.scope.whole_contract:
                 kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
             elif kept.status == NOT_APPLICABLE and not kept.why:
                 kept.why = kept.notes[0] if kept.notes else _why(name, self.report, self.subject, self.scope, broken)
@@ -219,12 +220,12 @@ class RowJudge:
         if not names:
             return ""
         return (
-            f"it holds {listed(names)}: say which argument of the row each is, by its attribute (--parameter "
+            f"it holds {listed(names)}: say which argument of the function each is, by its attribute (--parameter "
             f"ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}})"
         )
 
     def _subject(self, adapter, dtype):
-        return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
+        return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.whole_contract)
 
     def _first_result(self, adapter):
         """Returns the first array of the implementation's result for a small case in float32.
@@ -250,8 +251,11 @@ class RowJudge:
         """
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
-        of_this_dtype = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
+        whole = self.scope.whole_contract
+        of_this_dtype = drawing.cases_in(subject.row, subject.dtype, restrict, whole) if of_dtype else ()
         for case, kind in itertools.chain(drawn, of_this_dtype):
+            if kind == "form" and not whole and any(ONE in axes for axes in case.axes.values()):
+                continue  # such a mask stands for all tokens, where most implementations count its elements
             if not all(dtype.startswith("int") or self.adapter.supports(dtype) for dtype in case.dtypes.values()):
                 continue
             key = _structure(case, kind)
@@ -320,11 +324,12 @@ class RowJudge:
         gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
         gradients = gradients and not self._untraceable
         situation = Situation(subject, case, kind, first, gradients, scope.laws and first, self._reference)
-        run, wrong = Runner(report, subject, case, situation), []
+        run, wrong, refused = Runner(report, subject, case, situation), [], False
         for weights in situation.with_weights:
             found = run("agreement", functools.partial(definition.agreement_by_guarantee, return_weights=weights))
             if any(finding.message and finding.check != DTYPE for finding in found):
                 wrong.append(weights)
+            refused = refused or (kind == "form" and any(finding.message or finding.excused for finding in found))
             if not any(finding.excused for finding in found):
                 self._right_of_rank.setdefault(len(case.batch), set()).add(not wrong)
             for finding in found if kind == "main" else ():
@@ -338,12 +343,12 @@ class RowJudge:
         if kind in TELLING:
             (evidence.cases if wrong else evidence.right).append((case, wrong[-1] if wrong else situation.weights))
         for name, check in CHECKS.items():
-            if not check.applies(situation):
+            if refused or not check.applies(situation):
                 continue
             try:
                 found = run(name, check.run)
             except Untraceable as error:
-                report.promises[GRADIENT].why = self._untraceable = str(error)
+                report.guarantees[GRADIENT].why = self._untraceable = str(error)
                 situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
@@ -364,7 +369,7 @@ class RowJudge:
 
     def _judge_long_sums(self, subject):
         """Runs the check of :data:`LONG_SUMS`; a failing case is reported without being shrunk."""
-        kept, message, found = self.report.promises[LONG_SUMS], "", None
+        kept, message, found = self.report.guarantees[LONG_SUMS], "", None
         self.watch.title = LONG_SUMS
         try:
             found = definition.sums_of_many_tokens(subject)
@@ -459,13 +464,13 @@ def unanswered(report, dtype, title, how):
 
     ``dtype`` and ``title`` are those of the last call, or ""; ``how`` is the way in which the judging ended, as text.
     """
-    for kept in report.promises.values():
+    for kept in report.guarantees.values():
         kept.why = "its process ended before it could report"
-    kept = report.promises[promises.ANSWER]
+    kept = report.guarantees[guarantees.ANSWER]
     kept.status, kept.why, kept.cases = BROKEN, "", 1
     kept.dtypes = [dtype] if dtype else []
     finding = f"{title}: {how}" if title else how
-    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, "", 10**9))
+    kept.failures.append(Failure(report.name, guarantees.ANSWER, dtype, finding, "", 10**9))
     report.ended = how
     report.partial.append(how)
     report.set_status()
@@ -481,25 +486,25 @@ def _why(name, report, subject, scope, broken):
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
     if not report.cases:
         return "nothing was judged"
-    if name == promises.WEIGHTS or name == "return_weights":
+    if name == guarantees.WEIGHTS or name == "return_weights":
         if not row.weights:
-            return "the row has no weights"
+            return "the function has no weights"
         if not calling.takes("return_weights"):
             return "it takes no `return_weights`"
     if name in _OF_MASKS:
         if not masks:
-            return "the row has no mask"
+            return "the function has no mask"
         if not any(calling.takes(k) for k in masks):
             return "it takes no mask"
         if subject.candidate.mask_form == "segments":
             return "packed tokens hold no padding"
     if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
         return f"{subject.adapter.name} arrays know neither jit nor vmap"
-    if name == promises.INTEGERS and not scope.integers:
-        return "skipped without integers=True, --integers"
-    if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
+    if name == guarantees.INTEGERS and not scope.whole_contract:
+        return "only attnpool's own functions must keep it"
+    if name in ("mixed dtypes", guarantees.INTEGERS) and "float64" not in scope.dtypes:
         return "judged only if float64 is"
-    if name in (promises.GRADIENT, "finite gradients", gradients.REVERSE, gradients.FORWARD):
+    if name in (guarantees.GRADIENT, "finite gradients", gradients.REVERSE, gradients.FORWARD):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
@@ -519,9 +524,9 @@ def _why(name, report, subject, scope, broken):
     return "no case of this function applies"
 
 
-_OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
+_OF_MASKS = {guarantees.MASKED, guarantees.EMPTY, "padding amount", "padding side", "deleting is masking"}
 _OF_MASKS |= {f"{name} in padding" for name in POISONS}
 _OF_SHAPES = {"shapes", "arguments that broadcast", "padding side", "deleting is masking", "poison in shared arrays"}
-_OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
+_OF_PARTIAL_CALLS = {guarantees.VALUES, "ties and edges"}
 _OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
-_OF_LAWS |= {"NaN at a real token", "poison in shared arrays", "jit and vmap", "one program", "split over devices"}
+_OF_LAWS |= {"NaN at a real token", "poison in shared arrays", "jit and vmap", "one program"}

@@ -13,9 +13,9 @@ from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks import optional_checks
 from attnpool_ref.conformance.checks.agreement import agreement, failed
-from attnpool_ref.conformance.checks.definition import PROMISE_OF
+from attnpool_ref.conformance.checks.definition import GUARANTEE_OF
 from attnpool_ref.conformance.report import BROKEN, HELD, Compared, Failure
-from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, GRADIENT, explained_by
+from attnpool_ref.conformance.report.guarantees import ANSWER, BY_NAME, GRADIENT, explained_by
 from attnpool_ref.conformance.running import snippets
 from attnpool_ref.conformance.running.suggestions import of_signature, suggestion
 
@@ -49,7 +49,7 @@ class Runner:
         try:
             findings = self.look(name, run, self.case)
         except NotApplicable as error:
-            kept = self.report.promises[self._promise_of(name)]
+            kept = self.report.guarantees[self._guarantee_of(name)]
             kept.why = kept.why or str(error)
             return []
         for finding in findings:
@@ -57,7 +57,7 @@ class Runner:
         return findings
 
     def _note(self, name, run, finding):
-        kept, dtype = self.report.promises[finding.check], self.subject.dtype
+        kept, dtype = self.report.guarantees[finding.check], self.subject.dtype
         kept.cases += 1
         if dtype not in kept.dtypes:
             kept.dtypes.append(dtype)
@@ -74,7 +74,7 @@ class Runner:
 
     def _is_noted(self, kept, note):
         """Returns whether the same note exists, for this guarantee or, if it is checked by default, for another one."""
-        others = [kept] if BY_NAME[kept.promise].asked else self.report.promises.values()
+        others = [kept] if BY_NAME[kept.guarantee].is_note else self.report.guarantees.values()
         return any(known.endswith(shortened(f": {note}")) for other in others for known in other.notes)
 
     def _smallest(self, name, run, finding):
@@ -93,11 +93,11 @@ class Runner:
             arrays_of(self.subject, found, got),
         )
 
-    def _is_explained(self, promise):
+    def _is_explained(self, guarantee):
         """Returns whether another guarantee broken in this dtype explains this one: no smallest case is then needed."""
         here = {self.subject.dtype}
-        broken = {k: here for k, kept in self.report.promises.items() if here & {f.dtype for f in kept.failures}}
-        return bool(explained_by(promise, broken | {promise: here}))
+        broken = {k: here for k, kept in self.report.guarantees.items() if here & {f.dtype for f in kept.failures}}
+        return bool(explained_by(guarantee, broken | {guarantee: here}))
 
     def _alike(self, name, run, case, finding):
         """Returns a finding in which a smaller, legal case breaks the same guarantee in the same way, or None.
@@ -135,7 +135,7 @@ class Runner:
         except (NotApplicable, Untraceable):
             raise
         except Exception as error:  # any error of the implementation is the finding
-            found = failed(self._promise_of(name), case, f"raises {said(error)}")
+            found = failed(self._guarantee_of(name), case, f"raises {said(error)}")
             found.hint = suggestion(error, self.subject, case)
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
@@ -144,9 +144,9 @@ class Runner:
                 of_signature(self.subject)  # if it finds a cause, the judge stops there, and reports it
         return found
 
-    def _promise_of(self, name):
+    def _guarantee_of(self, name):
         """Returns the guarantee that is broken if a check raises an error."""
-        return PROMISE_OF.get(self.situation.kind, ANSWER) if name == "agreement" else name
+        return GUARANTEE_OF.get(self.situation.kind, ANSWER) if name == "agreement" else name
 
 
 LARGEST_SHOWN = 512

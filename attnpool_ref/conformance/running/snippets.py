@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.conformance.candidates.calling import arrange
-from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, MASKED, VALUES, WEIGHTS
+from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, MASKED, VALUES, WEIGHTS
 from attnpool_ref.contract import signature_of
 from attnpool_ref.contract.text import type_of
 

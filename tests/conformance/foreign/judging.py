@@ -13,8 +13,6 @@ def failures_of(kind, row):
     candidate = types.SimpleNamespace(**{row: kind.candidate(row)})
     with warnings.catch_warnings(), mock.patch.object(runner, "shrink", lambda case, fails: case):  # it takes long
         warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
-        long, integers = kind.dtypes == ("bfloat16",), kind.dtypes == ("float64",)
-        report = conformance.judge(
-            candidate, only=(row,), dtypes=kind.dtypes, long=long, integers=integers, contract=True
-        )
+        long = kind.dtypes == ("bfloat16",)
+        report = conformance.judge(candidate, only=(row,), dtypes=kind.dtypes, long=long, whole_contract=True)
     return report.rows[0].failures

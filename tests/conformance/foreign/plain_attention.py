@@ -29,7 +29,7 @@ def softmax_by_differences(scores, mask=None):
     return np.where(mask & ~dead, weights, 0).astype(scores.dtype)
 
 
-@PLAIN.of("masked_softmax", "logaddexp, in float32")
+@PLAIN.of("masked_softmax", "logaddexp, in float32", mask_form="boolean")
 def softmax_by_logaddexp(scores, mask=None):
     mask = np.ones(scores.shape, bool) if mask is None else mask
     kept = np.where(mask, scores, -np.inf)
@@ -54,7 +54,7 @@ def softmax_by_compression(scores, mask):
     return out
 
 
-@PLAIN.of("masked_log_softmax", "minus logaddexp, in float32")
+@PLAIN.of("masked_log_softmax", "minus logaddexp, in float32", mask_form="boolean")
 def log_softmax_by_logaddexp(scores, mask=None):
     kept = scores if mask is None else np.where(mask, scores, -np.inf)
     total = np.logaddexp.reduce(kept, -1, keepdims=True) if scores.shape[-1] else np.zeros((*scores.shape[:-1], 1))

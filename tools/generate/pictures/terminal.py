@@ -55,7 +55,7 @@ def shown():
     """Returns the lines of the picture: command, causes, broken guarantees, smallest case, table, and the last line."""
     lines = output()
     plain = [line.plain.rstrip() for line in lines]
-    counts = next(i for i, line in enumerate(plain) if line.startswith("1 row: "))
+    counts = next(i for i, line in enumerate(plain) if line.startswith("1 function: "))
     last = max(i for i, line in enumerate(plain) if line)
     return [Text(f"$ {example()[1]}", "bold"), *lines[: counts + 1], Text(CUT, "dim"), lines[last]]
 

@@ -6,22 +6,22 @@ from dataclasses import dataclass, field, replace
 
 import verdicts
 from attnpool_ref import conformance
-from attnpool_ref.conformance.report import BROKEN, HELD, Failure, RowReport, promises
+from attnpool_ref.conformance.report import BROKEN, HELD, Failure, Kept, RowReport, guarantees
 
 KEPT, BROKE, FOLLOWS, DIFFERS, UNASKED = "kept", "broken", "follows", "differs", "not asked"
 
 GROUPS = {
     "values": (
-        promises.ANSWER,
-        promises.SHAPE,
-        promises.DTYPE,
-        promises.VALUES,
+        guarantees.ANSWER,
+        guarantees.SHAPE,
+        guarantees.DTYPE,
+        guarantees.VALUES,
         "shapes",
         "one argument alone",
         "ties and edges",
     ),
-    "masks": (promises.MASKED, "arguments that broadcast", "padding amount", "padding side", "deleting is masking"),
-    "weights": (promises.WEIGHTS, "return_weights"),
+    "masks": (guarantees.MASKED, "arguments that broadcast", "padding amount", "padding side", "deleting is masking"),
+    "weights": (guarantees.WEIGHTS, "return_weights"),
     "padding content": (
         "NaN in padding",
         "inf in padding",
@@ -29,9 +29,9 @@ GROUPS = {
         "1e30 in padding",
         "poison in shared arrays",
     ),
-    "fully masked rows": (promises.EMPTY,),
+    "fully masked rows": (guarantees.EMPTY,),
     "gradients": (
-        promises.GRADIENT,
+        guarantees.GRADIENT,
         "finite gradients",
         "second derivatives",
         "forward over reverse",
@@ -49,7 +49,14 @@ GROUPS = {
 }
 """Guarantees in the groups in which the page counts them."""
 
-VALUES = (promises.ANSWER, promises.SHAPE, promises.DTYPE, promises.VALUES, promises.MASKED, "one argument alone")
+VALUES = (
+    guarantees.ANSWER,
+    guarantees.SHAPE,
+    guarantees.DTYPE,
+    guarantees.VALUES,
+    guarantees.MASKED,
+    "one argument alone",
+)
 
 
 @dataclass
@@ -94,54 +101,56 @@ def judged(entry):
 def _elsewhere(candidate, entry, dtype):
     """Returns the failure for fully masked rows if their result is not 0, with weights or without them, else None."""
     few = {"shapes": (), "partial": False, "gradients": False, "long": False}
-    for promise, laws in ((promises.EMPTY, False), ("return_weights", True)):
-        found = _row(candidate, entry, dtype, laws=laws, **few).promises[promise].failures
+    for guarantee, laws in ((guarantees.EMPTY, False), ("return_weights", True)):
+        found = _row(candidate, entry, dtype, laws=laws, **few).guarantees[guarantee].failures
         if found:
             return found[0]
     return None
 
 
 def _row(candidate, entry, dtype, **scope):
-    (row,) = conformance.judge(candidate, only=(entry.row,), dtypes=(dtype,), contract=True, **scope).rows
+    (row,) = conformance.judge(candidate, only=(entry.row,), dtypes=(dtype,), whole_contract=True, **scope).rows
+    row.guarantees[guarantees.INTEGERS] = Kept(guarantees.INTEGERS)  # which no entry offers
+    row.set_status()
     return row
 
 
-def own_failures(verdict, promise):
-    """Returns the failures of a promise that no other promise explains, one for each dtype."""
-    kept = (report.promises[promise] for report in verdict.reports.values())
+def own_failures(verdict, guarantee):
+    """Returns the failures of a guarantee that no other guarantee explains, one for each dtype."""
+    kept = (report.guarantees[guarantee] for report in verdict.reports.values())
     return [failure for each in kept if each.status == BROKEN and not each.follows_from for failure in each.failures]
 
 
-def state(entry, verdict, promise):
-    """Returns the state of a promise in all dtypes together.
+def state(entry, verdict, guarantee):
+    """Returns the state of a guarantee in all dtypes together.
 
     It is broken, or differs (another definition), if it fails in any dtype by itself; else it follows, if another broken
-    promise explains a failure; else it is kept, or not asked in any dtype. The promise on empty rows always differs if
+    guarantee explains a failure; else it is kept, or not asked in any dtype. The guarantee on empty rows always differs if
     the entry has ``nothing_real``.
     """
-    statuses = [report.promises[promise].status for report in verdict.reports.values()]
-    if promise == promises.EMPTY and entry.nothing_real:
+    statuses = [report.guarantees[guarantee].status for report in verdict.reports.values()]
+    if guarantee == guarantees.EMPTY and entry.nothing_real:
         return DIFFERS
-    if own_failures(verdict, promise):
-        return DIFFERS if promise in entry.differs else BROKE
+    if own_failures(verdict, guarantee):
+        return DIFFERS if guarantee in entry.differs else BROKE
     if BROKEN in statuses:
         return FOLLOWS
     return KEPT if HELD in statuses else UNASKED
 
 
 def states(entry, verdict):
-    """Returns the state of every promise, in the order of the contract's table."""
-    return {promise.name: state(entry, verdict, promise.name) for promise in promises.PROMISES}
+    """Returns the state of every guarantee, in the order of the contract's table."""
+    return {guarantee.name: state(entry, verdict, guarantee.name) for guarantee in guarantees.GUARANTEES}
 
 
 def needless(entry, verdict):
     """Returns the differences that the entry names and that the judging did not find."""
-    found = [promise for promise in entry.differs if not own_failures(verdict, promise)]
-    return found + ([promises.EMPTY] if entry.nothing_real and verdict.elsewhere is None else [])
+    found = [guarantee for guarantee in entry.differs if not own_failures(verdict, guarantee)]
+    return found + ([guarantees.EMPTY] if entry.nothing_real and verdict.elsewhere is None else [])
 
 
 def right_dtypes(verdict):
-    """Returns (dtypes in which no promise of VALUES is broken, dtypes that were judged)."""
+    """Returns (dtypes in which no guarantee of VALUES is broken, dtypes that were judged)."""
     judged_in = {dtype: report for dtype, report in verdict.reports.items() if report.cases}
-    right = [d for d, report in judged_in.items() if all(report.promises[p].status != BROKEN for p in VALUES)]
+    right = [d for d, report in judged_in.items() if all(report.guarantees[p].status != BROKEN for p in VALUES)]
     return right, list(judged_in)

@@ -1,6 +1,6 @@
 """Functions of the five notebooks that attnpool began with, in NumPy as in ``tools/generate/notebooks.py``.
 
-They have no documentation, so each is judged by all promises of its row, with the arguments that it has.
+They have no documentation, so each is judged by all guarantees of its row, with the arguments that it has.
 """
 
 import notebooks

@@ -5,7 +5,7 @@ import platform
 import re
 
 import attnpool_ref
-from attnpool_ref.conformance.report import promises
+from attnpool_ref.conformance.report import guarantees
 from verdicts import judging
 from verdicts.judging import BROKE, DIFFERS, FOLLOWS, GROUPS, KEPT, UNASKED
 
@@ -26,14 +26,14 @@ Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumP
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
 dtypes; the notebooks' functions, which have no documentation, with the arguments that they have. Keras computes with
-PyTorch. Features that an implementation does not offer are not checked, nor are the guarantees *integers
-alone* and *split over devices*. The first dtype that a section names is checked in all calls; the others only
+PyTorch. Features that an implementation does not offer are not checked, nor is the guarantee *integers
+alone*. The first dtype that a section names is checked in all calls; the others only
 in those with the fewest and with the most arguments, with another value of an option or another form of an argument,
 and in one without masks, and not for the groups *gradients* and *order and batch* and the guarantees *shapes*, *ties
 and edges*, *arguments that broadcast*, *padding amount*, *padding side*, *deleting is masking*, *poison in shared
 arrays*, *long sums*, *jit and vmap* and *one program*. Two results must be equal up to the rounding of arithmetic in
-float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for intermediate results in
-bfloat16). [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of
+float32 or wider, also in bfloat16, as in attnpool's own functions; `attnpool check` allows for intermediate results in
+bfloat16. [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of
 these implementations.
 
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
@@ -123,7 +123,7 @@ def line(entry, verdict):
 def groups(entry, verdict):
     """Returns the counts of an implementation by group of guarantees."""
     states = judging.states(entry, verdict)
-    cells = [(group, _cell([states[promise] for promise in names])) for group, names in GROUPS.items()]
+    cells = [(group, _cell([states[guarantee] for guarantee in names])) for group, names in GROUPS.items()]
     return held_by_group(cells)
 
 
@@ -214,7 +214,7 @@ def _broken(verdict, name, states):
         other
         for other in states
         if states[other] == FOLLOWS
-        and any(report.promises[other].follows_from == name for report in verdict.reports.values())
+        and any(report.guarantees[other].follows_from == name for report in verdict.reports.values())
     ]
     follows = f" Fail as a consequence: {', '.join(following)}." if following else ""
     return f"* {_linked(name)} ({dtypes}): {_short(failures[0].message)}.{follows}"
@@ -237,7 +237,7 @@ def _differences(entry, verdict, states):
     if entry.nothing_real:
         found = verdict.elsewhere
         gives = _short(found.message) if found else "the result is 0"
-        lines.append(f"* {_linked(promises.EMPTY)}: {entry.nothing_real}. Here {gives}.")
+        lines.append(f"* {_linked(guarantees.EMPTY)}: {entry.nothing_real}. Here {gives}.")
     for name, reason in entry.differs.items():
         if states[name] == DIFFERS:
             lines.append(f"* {_linked(name)}: {reason}. Here {_short(judging.own_failures(verdict, name)[0].message)}.")
@@ -249,7 +249,7 @@ def _not_checked(verdict):
     reasons = {}
     for dtype, report in verdict.reports.items():
         for unasked in report.unasked:
-            what = f"{dtype} at all" if unasked.what == "the row" else unasked.what
+            what = f"{dtype} at all" if unasked.what == "the function" else unasked.what
             reasons.setdefault(unasked.why, {})[what] = None
     if reasons:
         yield not_checked(reasons)
@@ -286,7 +286,7 @@ def _guarantees_not_checked(verdict, states):
     reports = [report for report in verdict.reports.values() if report.cases] or list(verdict.reports.values())
     reasons = {}
     for name in (name for names in GROUPS.values() for name in names if states[name] == UNASKED):
-        found = [report.promises[name].why for report in reports]
+        found = [report.guarantees[name].why for report in reports]
         (why, *_) = [why for why in reversed(found) if "skipped" not in why] or found
         reasons.setdefault(WHY_NOT_CHECKED.get(why) or _reason(why), []).append(name)
     if reasons:
@@ -305,7 +305,7 @@ WHY_NOT_CHECKED = {
     "judged only if float64 is": "they are checked only in float64",
     "skipped with long=False, --quick": "sums of a million tokens were left out, because they take long",
     "the contract states none for the row": "the contract states no such gradient for this function",
-    "the row has no weights": "the function that is compared has no weights",
+    "the function has no weights": "the function that is compared has no weights",
     "numpy arrays know neither jit nor vmap": OF_JAX,
     "torch arrays know neither jit nor vmap": OF_JAX,
     "keras arrays know neither jit nor vmap": OF_JAX,
@@ -349,7 +349,7 @@ def _code(entry, verdict, states):
     blocks = [f"How it is called:\n\n```python\n{inspect.getsource(entry.make).rstrip()}\n```"]
     shown = [(name, judging.own_failures(verdict, name)[0]) for name in states if states[name] == BROKE]
     shown += [(name, judging.own_failures(verdict, name)[0]) for name in entry.differs if states[name] == DIFFERS]
-    shown += [(promises.EMPTY, verdict.elsewhere)] if verdict.elsewhere else []
+    shown += [(guarantees.EMPTY, verdict.elsewhere)] if verdict.elsewhere else []
     for name, failure in shown:
         blocks.append(f"{_code_title(name, failure.dtype)}\n\n```python\n{runnable(entry, verdict, failure)}\n```")
     text = "\n\n".join(blocks)

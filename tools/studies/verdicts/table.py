@@ -20,7 +20,7 @@ class Entry:
       dtypes: the dtypes in which it is judged; many checks run only in the first.
       nothing_real: why its result for a fully masked row is defined differently or not documented; "" if the result
         must be 0.
-      differs: promises that it breaks because it is defined differently, each with the reason.
+      differs: guarantees that it breaks because it is defined differently, each with the reason.
       long: whether a sum of a million equal tokens is also judged, in the first dtype.
     """
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Promise:
+class Guarantee:
     """One guarantee of the contract.
 
     Attributes:
@@ -14,7 +14,8 @@ class Promise:
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
       judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
         "agreement" (the comparison with the definition), or "long sums".
-      asked: the option of the judge that requires the guarantee, or "" if it is required by default.
+      is_note: whether only attnpool's own functions must keep the guarantee; for others a deviation is a note, but a
+        wrong number of "mixed dtypes" and "arguments that broadcast" is not.
     """
 
     name: str
@@ -22,7 +23,7 @@ class Promise:
     line: int
     follows_from: tuple[str, ...] = ()
     judged_by: str = "agreement"
-    asked: str = ""
+    is_note: bool = False
 
 
 ANSWER = "an answer"
@@ -31,24 +32,24 @@ MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
 STATE = "random state untouched"
-SPLIT, INTEGERS = "split over devices", "integers alone"
+INTEGERS = "integers alone"
 _FORM = (ANSWER, SHAPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 _ALL = (*_WRONG, EMPTY)
 
 
-def _own(name, says, line, follows_from, asked=""):
+def _own(name, says, line, follows_from, is_note=False):
     """Returns a guarantee that is judged by a check of the same name."""
-    return Promise(name, says, line, follows_from, name, asked)
+    return Guarantee(name, says, line, follows_from, name, is_note)
 
 
-PROMISES = (
-    Promise(ANSWER, "A call with valid arguments returns arrays of numbers, in time and without an error.", 0),
-    Promise(SHAPE, "Each result has the documented shape.", 7, (ANSWER,)),
-    Promise(DTYPE, "Results and weights have the dtype of the inputs.", 9, (ANSWER,)),
-    Promise(VALUES, "Without a mask the result is that of the definition, up to rounding.", 0, _FORM),
-    Promise(MASKED, "With a mask the result is that of the definition for the real tokens.", 1, (*_FORM, VALUES)),
-    Promise(
+GUARANTEES = (
+    Guarantee(ANSWER, "A call with valid arguments returns arrays of numbers, in time and without an error.", 0),
+    Guarantee(SHAPE, "Each result has the documented shape.", 7, (ANSWER,)),
+    Guarantee(DTYPE, "Results and weights have the dtype of the inputs.", 9, (ANSWER,)),
+    Guarantee(VALUES, "Without a mask the result is that of the definition, up to rounding.", 0, _FORM),
+    Guarantee(MASKED, "With a mask the result is that of the definition for the real tokens.", 1, (*_FORM, VALUES)),
+    Guarantee(
         WEIGHTS,
         "The weights are those of the definition. They sum to 1 over the real tokens, except those of sigmoid, of "
         "normalizer functions and of `vlad_pooling`.",
@@ -61,48 +62,48 @@ PROMISES = (
         6,
         _WRONG,
     ),
-    Promise(
+    Guarantee(
         "shapes",
         "The result is right with other batch axes, lengths of 1 and 0, and arguments that all examples share.",
         7,
         _ALL,
     ),
-    Promise("ties and edges", "Ties, zeros and other special values have the results of the definition.", 13, _ALL),
-    Promise(
+    Guarantee("ties and edges", "Ties, zeros and other special values have the results of the definition.", 13, _ALL),
+    Guarantee(
         "one argument alone",
         "Each optional argument works without the others that it does not need, and has the definition's default.",
         0,
         _ALL,
     ),
-    Promise(
+    Guarantee(
         "arguments that broadcast",
         "Masks may be integers, lack leading axes, or have axes of size 1.",
         1,
         (*_WRONG, DTYPE, EMPTY),
-        asked="broadcasting",
+        is_note=True,
     ),
-    Promise(
+    Guarantee(
         "mixed dtypes",
         "The dtype of the result depends on data and parameters, not on numbers such as `scale` or on a bias of the scores.",
         9,
         (*_WRONG, DTYPE, EMPTY),
-        asked="mixed",
+        is_note=True,
     ),
-    Promise(
+    Guarantee(
         INTEGERS,
         "If all data are integers, the result has the default floating dtype, and nothing overflows.",
         9,
         (*_WRONG, DTYPE, EMPTY),
-        asked="integers",
+        is_note=True,
     ),
-    Promise("far from 0", "For data far from 0, the error is no larger than the rounding of the data.", 9, _ALL),
-    Promise(
+    Guarantee("far from 0", "For data far from 0, the error is no larger than the rounding of the data.", 9, _ALL),
+    Guarantee(
         "sums that cancel",
         "For sums that nearly cancel, the error is no larger than that of sums in float32 or wider.",
         9,
         _ALL,
     ),
-    Promise("extreme scores", "Scores of any size neither overflow nor give weight to padding.", 10, _ALL),
+    Guarantee("extreme scores", "Scores of any size neither overflow nor give weight to padding.", 10, _ALL),
     _own("long sums", "Sums over a million tokens do not drift.", 9, _WRONG),
     _own(GRADIENT, "The gradient is that of the definition, and 0 at padding.", 14, _ALL),
     _own(
@@ -137,7 +138,7 @@ PROMISES = (
         "Values in an array that all examples share do not reach the examples that mask them.",
         4,
         (*_FORM, MASKED, "shapes", "NaN in padding"),
-        "contract",
+        True,
     ),
     _own("padding amount", "More padding does not change the result.", 7, (*_FORM, MASKED, EMPTY)),
     _own(
@@ -170,29 +171,30 @@ PROMISES = (
     ),
     _own("return_weights", "`return_weights=True` changes the pooled result by rounding at most.", 12, _FORM),
     _own("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,)),
-    Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "inputs unchanged"),
-    Promise(STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), "inputs unchanged"),
-    Promise(
+    Guarantee("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "inputs unchanged"),
+    Guarantee(
+        STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), "inputs unchanged"
+    ),
+    Guarantee(
         "no warnings",
         "A call raises no NumPy warning of a division by 0, an overflow or an invalid value.",
         6,
         (ANSWER,),
         "inputs unchanged",
-        "contract",
+        True,
     ),
     _own("jit and vmap", "Under JAX's jit and vmap the results are the same.", 16, _WRONG),
-    _own(SPLIT, "A sequence split over devices by `axis_name` has the result of the whole sequence.", 16, _WRONG),
     _own(
         "one program",
         "In JAX, a call with other values of the same shapes compiles nothing again.",
         16,
         _FORM,
-        "contract",
+        True,
     ),
 )
 """All guarantees, in the order of the report: each comes after the guarantees that explain it."""
 
-BY_NAME = {promise.name: promise for promise in PROMISES}
+BY_NAME = {guarantee.name: guarantee for guarantee in GUARANTEES}
 
 
 def explained_by(name, broken):
