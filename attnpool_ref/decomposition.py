@@ -4,7 +4,7 @@ import numpy as np
 
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.numerics.rounding import power_of_two, within_rounding
-from attnpool_ref.primitives import fill_padding, unit_vector
+from attnpool_ref.primitives import cosines, fill_padding, unit_vector
 
 
 @definition
@@ -157,7 +157,7 @@ def semantic_match(
            [0.572949, 1.572949]])
     """
     x, y = fill_padding(x, x_mask), fill_padding(y, y_mask)
-    cosine = unit_vector(x) @ np.swapaxes(unit_vector(y), -1, -2)
+    cosine = cosines(x, y)
     real = np.broadcast_to(y_mask[..., None, :], cosine.shape)
     if method == "global" or y.shape[-2] == 0:
         weights = np.where(real, cosine, 0)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.primitives import between, fill_padding, maximum, mean_of_exponentials, shares
-from attnpool_ref.primitives.exponentials import below_the_top, in_range
+from attnpool_ref.primitives import between, fill_padding, mean_of_exponentials, minimum, softmax_of_products
+from attnpool_ref.primitives.exponentials import in_range
 
 
 @definition
@@ -69,7 +69,7 @@ def min_pooling(x, mask=None, *, lengths=None):
     array([[1.],
            [5.]])
     """
-    return 0 - maximum(-x, mask)
+    return minimum(x, mask)
 
 
 @definition
@@ -307,8 +307,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     """
     real = mask[..., None]
     x, scale, unit = in_range(x, real, scale)
-    unnormalized = np.where(real, np.exp(below_the_top(x, real, scale)[1]), 0)
-    weights = np.where(real, shares(unnormalized, -2), 0)
+    weights = softmax_of_products(x, scale, real)
     with np.errstate(invalid="ignore"):  # 0 * inf is not selected
         pooled = unit * np.sum(np.where(weights == 0, 0, weights * x), -2)
     return (pooled, weights) if return_weights else pooled

@@ -4,7 +4,7 @@ import numpy as np
 
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.numerics.blocks import call_in_blocks
-from attnpool_ref.primitives import drop, fill_padding, joined, reduced, softmax, weighted_sum
+from attnpool_ref.primitives import drop, fill_padding, joined, pairs_of, reduced, softmax, weighted_sum
 
 
 @definition
@@ -66,7 +66,7 @@ def cross_attention_pooling(
     x_key = x if x_kernel is None else x @ x_kernel
     y_key = y if y_kernel is None else y @ y_kernel
     scores = scale * (x_key @ np.swapaxes(y_key, -1, -2))
-    real = x_mask[..., :, None] & y_mask[..., None, :]
+    real = pairs_of(x_mask, y_mask)
     x_weights = softmax(reduced(scores, real, reduction, -1), x_mask)
     y_weights = softmax(reduced(scores, real, reduction, -2), y_mask)
     x_pooled = weighted_sum(drop(x_weights, x_dropout_multiplier, x_mask), x)
@@ -174,7 +174,7 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
     5.0
     """
     x, y = fill_padding(x, x_mask), fill_padding(y, y_mask)
-    real = x_mask[..., :, None] & y_mask[..., None, :]
+    real = pairs_of(x_mask, y_mask)
     total = np.sum(reduced(x @ np.swapaxes(y, -1, -2), real, "max", -1), -1)
     return total / np.maximum(np.sum(x_mask, -1), 1) if mean else total
 
@@ -258,7 +258,7 @@ def code_wise_attention(
     """
     query, context = fill_padding(query, query_mask), fill_padding(context, context_mask)
     scores = scale * (context @ np.swapaxes(query, -1, -2))
-    real = context_mask[..., :, None] & query_mask[..., None, :]
+    real = pairs_of(context_mask, query_mask)
     weights = softmax(reduced(scores, real, "max", -1), np.any(real, -1))
     pooled = weighted_sum(weights, context)
     return (pooled, weights) if return_weights else pooled
@@ -311,7 +311,7 @@ def mask_attention(
     """
     query, context = fill_padding(query, query_mask), fill_padding(context, context_mask)
     scores = scale * (context @ np.swapaxes(query, -1, -2))
-    weights = softmax(scores, context_mask[..., :, None] & query_mask[..., None, :])
+    weights = softmax(scores, pairs_of(context_mask, query_mask))
     pooled = fill_padding(weights @ query, context_mask)
     return (pooled, weights) if return_weights else pooled
 
@@ -367,7 +367,7 @@ def bidaf_attention(
     context, query = fill_padding(context, context_mask), fill_padding(query, query_mask)
     h, u = np.broadcast_arrays(context[..., :, None, :], query[..., None, :, :])
     scores = joined(h, u, h * u) @ kernel
-    real = context_mask[..., :, None] & query_mask[..., None, :]
+    real = pairs_of(context_mask, query_mask)
     to_query = softmax(scores, real)
     to_context = softmax(reduced(scores, real, "max", -1), np.any(real, -1))
     chosen = to_query @ query

@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.attention import attend
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.decomposition import projection
-from attnpool_ref.primitives import fill_padding, joined, sigmoid, softmax, vecmat, weighted_sum
+from attnpool_ref.primitives import fill_padding, joined, pairs_of, sigmoid, softmax, vecmat, weighted_sum
 from attnpool_ref.scores import scaled_dot_score
 
 
@@ -217,5 +217,4 @@ def label_attention(labels, mask=None, *, query_kernel, key_kernel, value_kernel
     """
     labels = fill_padding(labels, mask)
     scores = scaled_dot_score.body(labels @ query_kernel, labels @ key_kernel)
-    pairs = mask[..., :, None] & mask[..., None, :]
-    return attend.body(scores, labels @ value_kernel, pairs, return_weights=return_weights)
+    return attend.body(scores, labels @ value_kernel, pairs_of(mask, mask), return_weights=return_weights)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.primitives import inverse_root, joined, unit_vector
+from attnpool_ref.primitives import cosines, inverse_root, joined
 
 
 @definition
@@ -97,7 +97,7 @@ def cosine_score(query, key):
     >>> cosine_score([[3.0, 4.0]], [[0.0, 2.0], [0.0, 0.0]])
     array([[0.8, 0. ]])
     """
-    return unit_vector(query) @ np.swapaxes(unit_vector(key), -1, -2)
+    return cosines(query, key)
 
 
 @definition

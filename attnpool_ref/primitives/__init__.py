@@ -18,15 +18,23 @@ segments    the tokens of a segment
 ==========  ====================================================================
 """
 
-from attnpool_ref.primitives.averages import between, matvec, maximum, mean, reduced, vecmat, weighted_sum
+from attnpool_ref.primitives.averages import between, matvec, maximum, mean, minimum, reduced, vecmat, weighted_sum
 from attnpool_ref.primitives.exchange import PRIMITIVES, exchanged, primitive, recorded
-from attnpool_ref.primitives.exponentials import mean_of_exponentials
+from attnpool_ref.primitives.exponentials import mean_of_exponentials, softmax_of_products
 from attnpool_ref.primitives.heads import concatenate_heads, mask_of_heads, project_to_heads
 from attnpool_ref.primitives.hidden import gated, joined, sigmoid
 from attnpool_ref.primitives.moments import moments
-from attnpool_ref.primitives.padding import drop, fill_padding, first_position, last_position, only_real, zero_if_empty
+from attnpool_ref.primitives.padding import (
+    drop,
+    fill_padding,
+    first_position,
+    last_position,
+    only_real,
+    pairs_of,
+    zero_if_empty,
+)
 from attnpool_ref.primitives.segments import members
-from attnpool_ref.primitives.vectors import standardized, unit_vector
+from attnpool_ref.primitives.vectors import cosines, standardized, unit_vector
 from attnpool_ref.primitives.weights import inverse_root, log_softmax, shares, softmax
 
 __all__ = [
@@ -47,6 +55,10 @@ __all__ = [
     "maximum",
     "mean",
     "mean_of_exponentials",
+    "minimum",
+    "softmax_of_products",
+    "pairs_of",
+    "cosines",
     "members",
     "moments",
     "only_real",

@@ -28,6 +28,12 @@ def maximum(x, mask):
 
 
 @primitive
+def minimum(x, mask):
+    """Returns the smallest real value of each feature, [..., d]; 0 in a fully masked row."""
+    return 0 - maximum.__wrapped__(-x, mask)
+
+
+@primitive
 def reduced(scores, real, reduction, axis):
     """Reduces scores of pairs [..., n, m] along an axis by "sum", "mean" or "max" of the real ones; 0 if there are none."""
     if reduction == "max":

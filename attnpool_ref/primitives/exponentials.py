@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.numerics.rounding import LARGE, SMALLER
 from attnpool_ref.primitives.exchange import primitive
+from attnpool_ref.primitives.weights import shares
 
 
 def in_range(x, real, scale):
@@ -37,6 +38,13 @@ def below_the_top(x, real, scale):
     with np.errstate(invalid="ignore", over="ignore"):  # 0 * inf, which is not selected; -inf has weight 0
         scaled = np.where((below == 0) | (scale == 0), 0, np.abs(scale) * below)
     return below, scaled, np.where(scale < 0, -top, top)[..., 0, :]
+
+
+@primitive
+def softmax_of_products(x, scale, mask):
+    """Returns the softmax [..., L, d] over the tokens of ``scale * x``, each feature by itself; finite for any scale."""
+    unnormalized = np.where(mask, np.exp(below_the_top(x, mask, scale)[1]), 0)
+    return np.where(mask, shares.__wrapped__(unnormalized, -2), 0)
 
 
 @primitive

@@ -27,6 +27,12 @@ def drop(weights, multiplier, mask):
 
 
 @primitive
+def pairs_of(first, second):
+    """Returns the mask [..., n, m] of the pairs of real tokens, from masks [..., n] and [..., m]."""
+    return first[..., :, None] & second[..., None, :]
+
+
+@primitive
 def zero_if_empty(values, mask):
     """Returns values of examples [..., d], with 0 in fully masked rows."""
     return np.where(np.any(mask, -1)[..., None], values, 0)

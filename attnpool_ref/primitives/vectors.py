@@ -15,6 +15,12 @@ def unit_vector(x, axis=-1):
 
 
 @primitive
+def cosines(x, y):
+    """Returns the cosine of each pair of vectors [..., n, d] and [..., m, d]: [..., n, m]; 0 for a zero vector."""
+    return unit_vector(x) @ np.swapaxes(unit_vector(y), -1, -2)
+
+
+@primitive
 def standardized(x, epsilon):
     """Shifts vectors [..., d] to mean 0, and divides them by the root of their variance plus ``epsilon``.
 

@@ -162,7 +162,7 @@ def averaged(x, mask, divisor):
 
 def test_a_wider_result_is_one_cause_and_one_broken_guarantee():
     row = judged(lambda x, mask: averaged(x, mask, lambda real: real.sum(-1)), "mean_pooling")
-    cause = "the result is float64: np.sqrt(d) or an integer mask widens it; write `.astype(x.dtype)`"
+    cause = "the result is float64: an integer count, an integer mask or np.sqrt(d) widens it; write `.astype(x.dtype)`"
     assert row.sentences == [f"{cause} (float32)"]
     assert [kept.guarantee for kept in row.accused] == ["dtype"]
     (failure,) = row.guarantees["dtype"].failures

@@ -31,7 +31,17 @@ IN_SCORES = "NaN in padding reaches the softmax: no sum or product removes it; u
 READS = "reads padding: use where(mask, x, 0) before any product or sum"
 OWN_DTYPE = "only as accurate as the input's dtype: accumulate scores and sums in float32 or wider"
 NAN_AT_LENGTH_0 = "NaN at length 0"
+NARROW = "computes in {} for wider inputs, too: accumulate scores and sums in float32 or wider"
 FLOAT32 = "computes in float32: float64 inputs get only float32 accuracy"
+IN_PLACE = "writes into its argument: copy it first, as torch.where, masked_fill without `_`, and np.where do"
+NAN_GRADIENT = (
+    "a gradient that is NaN for right values: a root at 0, as of one token or of equal ones, or a `where` behind a division "
+    "by 0; replace what is not used before the root or the division"
+)
+DETACHED = (
+    "right values with a wrong gradient: `detach` or `stop_gradient` cuts a part off, or a maximum gives the gradient of a "
+    "tie to one token"
+)
 SQUEEZED = "removes all axes of size 1, as squeeze() does: name the axis to remove, as in squeeze(-2)"
 
 
@@ -75,12 +85,31 @@ def diagnose(evidence, guarantees):
     chance = _of_chance(evidence) if guarantees["the same answer twice"].status == BROKEN else []
     if chance:
         return chance  # with numbers that no mistake explains
+    written = _of_guarantee(guarantees, "inputs unchanged", "in place", IN_PLACE)
+    if written:
+        return written  # a second call, with what the first has left, explains nothing
     merged = {}
     for cause in (*_of_results(evidence, guarantees), *_of_dtypes(evidence, guarantees)):
         same = merged.setdefault(cause.words, cause)
         same.numbers = [n for n in same.numbers if n in cause.numbers] or same.numbers or cause.numbers
         same.counts = cause.counts | same.counts
-    return list(merged.values())
+    return list(merged.values()) or _of_gradients(guarantees)
+
+
+def _of_guarantee(guarantees, name, part, words):
+    """Returns a list with the cause ``words`` if a guarantee is broken by itself and a message has ``part``."""
+    kept = guarantees[name]
+    if kept.status != BROKEN or kept.follows_from:
+        return []
+    dtypes = {failure.dtype: (1, 1) for failure in kept.failures if part in failure.message}
+    return [Cause(words, counts=dtypes)] if dtypes else []
+
+
+def _of_gradients(guarantees):
+    """Returns the cause of wrong gradients of right values."""
+    return _of_guarantee(guarantees, "finite gradients", "nan", NAN_GRADIENT) or _of_guarantee(
+        guarantees, "gradient", "needs", DETACHED
+    )
 
 
 def _of_results(evidence, guarantees):
@@ -118,6 +147,8 @@ def _of_values(judged):
     for each in wide:
         if each.dtype == "float64" and not any(other.is_unknown for other in wide if other is not each):
             each.explain_coarsely(values, precision, named, FLOAT32)
+    for each in wide:
+        each.explain_narrowly(precision)
     is_known = bool(wide) and not any(each.is_unknown for each in wide)
     for each in (each for each in judged if each.subject.is_narrow):
         each.explain(values, only=[mistake.words for mistake in named])
@@ -230,6 +261,18 @@ class _InOneDtype:
         if 2 * len(right) > len(left):
             precision.setdefault(words, Cause(words)).counts[self.dtype] = len(right), len(left)
             self.is_unknown = False
+
+    def explain_narrowly(self, precision):
+        """Explains results that are as accurate as a narrower dtype, which holds each of their numbers, by it."""
+        if not self.is_unknown:
+            return
+        for narrow in ("bfloat16", "float16"):
+            found = sum(answer.equals(answer.call.exact, answer.real, loose=narrow) for answer in self.of_real)
+            if 2 * found > len(self.of_real):
+                words = NARROW.format(narrow)
+                precision.setdefault(words, Cause(words)).counts[self.dtype] = found, len(self.of_real)
+                self.is_unknown = False
+                return
 
     def explain_empty(self, found):
         """Adds to ``found`` the mistake in fully masked rows, unless one that explains the values explains them."""
@@ -372,7 +415,7 @@ def _of_dtypes(evidence, guarantees):
         name = subject.calling.names.get(data, data)
         words = f"the result is {got}: convert it to the dtype of `{name}`"
         if subject.adapter.name == "numpy" and got == "float64":
-            words = f"the result is float64: np.sqrt(d) or an integer mask widens it; write `.astype({name}.dtype)`"
+            words = f"the result is float64: an integer count, an integer mask or np.sqrt(d) widens it; write `.astype({name}.dtype)`"
         causes.setdefault(words, Cause(words)).counts[failure.dtype] = 1, 1
     return list(causes.values())
 

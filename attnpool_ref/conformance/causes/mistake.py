@@ -1,12 +1,22 @@
 """What a known mistake is, and how one is written: a primitive of the definitions with a wrong function in its place."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from attnpool_ref.primitives import exchanged, fill_padding, log_softmax, only_real, softmax, zero_if_empty
+from attnpool_ref.primitives import (
+    exchanged,
+    fill_padding,
+    log_softmax,
+    moments,
+    only_real,
+    softmax,
+    softmax_of_products,
+    zero_if_empty,
+)
 
 
 @dataclass(frozen=True)
@@ -30,9 +40,16 @@ class Mistake:
     primitive: Any = None
 
 
-ALWAYS, NEVER = (True,), (False,)
-BOTH = (True, False)
-"""Values of ``raw``: whether padding keeps its numbers before the primitive, is set to 0, or both are tried."""
+SQUARES = "squares"
+ALWAYS, NEVER = (True, SQUARES), (False,)
+BOTH = (True, SQUARES, False)
+"""Values of ``raw``: whether padding keeps its numbers before the primitive, is set to 0, or both are tried.
+
+With :data:`SQUARES` a variance under the weights is also taken from their mean of squares.
+"""
+
+LIKE = (log_softmax, softmax_of_products)
+"""Primitives that have a softmax inside."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +84,7 @@ class Exchange:
         if self.when is not None and not self.when(row):
             return
         for number, text in (self.numbers or {None: ""}).items():
-            for raw in self.raw:
+            for raw in self.raw if _has_moments(row) else [raw for raw in self.raw if raw != SQUARES]:
                 yield Mistake(words, _Answer(self, number, raw), text, primitive=self.primitive)
 
 
@@ -125,7 +142,7 @@ class _Answer:
     raw: bool
 
     def __call__(self, call):
-        if not call.primitives & {self.exchange.primitive, self.exchange.primitive is softmax and log_softmax}:
+        if not call.primitives & {self.exchange.primitive, *(LIKE if self.exchange.primitive is softmax else ())}:
             return None
         calls = self._calls(call) if self.exchange.again else []
         if not self.exchange.uncertain:
@@ -156,15 +173,47 @@ class _Answer:
         others = {exchange.primitive: wrong} | self._raw()
         if exchange.primitive is softmax:
             others[log_softmax] = lambda *args: np.log(wrong(*args))
+            others[softmax_of_products] = lambda x, scale, real: wrong(*np.broadcast_arrays(scale * x, real), -2)
+        elif call.is_nan_where_real:
+            others[softmax] = _nan_if_empty
         with np.errstate(all="ignore"), exchanged(others):
             return call.oracle()
 
     def _raw(self):
-        return dict.fromkeys((fill_padding, only_real, zero_if_empty), _as_it_is) if self.raw else {}
+        if not self.raw:
+            return {}
+        others = {moments: _under_weights} if self.raw != SQUARES else {moments: _under_weights_by_squares}
+        return others | dict.fromkeys((fill_padding, only_real, zero_if_empty), _as_it_is)
+
+
+def _has_moments(row):
+    """Returns whether a function has both weights and a mean with a standard deviation."""
+    return bool(row.weights) and row.results[0][-1:] == ("2d",)
 
 
 def _as_it_is(values, *_):
     return values
+
+
+def _nan_if_empty(scores, real, axis=-1):
+    """A softmax that is NaN in fully masked rows: other mistakes spread it."""
+    return np.where(np.any(real, axis, keepdims=True), softmax.__wrapped__(scores, real, axis), np.nan)
+
+
+def _under_weights(x, mask, weights, ddof, epsilon, squares=False):
+    """Moments under weights that are taken to sum to 1, as published code does after a softmax."""
+    if weights is None:
+        return moments.__wrapped__(x, mask, weights, ddof, epsilon)
+    weights = weights if weights.ndim == x.ndim else weights[..., None]
+    average = np.sum(weights * x, -2)
+    if squares:
+        variance = np.sum(weights * x**2, -2) - average**2
+    else:
+        variance = np.sum(weights * (x - average[..., None, :]) ** 2, -2)
+    return average, np.sqrt(np.maximum(variance, epsilon))
+
+
+_under_weights_by_squares = functools.partial(_under_weights, squares=True)
 
 
 def powers_of_ten(*numbers):

@@ -1,5 +1,6 @@
 """All known mistakes of a function: those about its arguments, by its row in the table, and those about primitives."""
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 
@@ -8,6 +9,8 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.conformance.causes import of_tokens, of_weights
 from attnpool_ref.conformance.causes.mistake import TABLE, Mistake
+from attnpool_ref.contract.text import listed
+from attnpool_ref.primitives import unit_vector
 from attnpool_ref.table.language import Needs
 
 __all__ = ["Mistake", "mistakes_of", "of_empty_rows"]
@@ -19,6 +22,7 @@ AS_0 = "sets padding to 0, but treats it as real tokens: padding must not count,
 FROM_THE_LEFT = "counts the real tokens from the left: wrong unless all padding is on the right"
 GATE = "tanh and sigmoid are exchanged: the activation belongs to `kernel`, the sigmoid to `gate_kernel`"
 COUNTS_QUERIES = "adds the largest products of padded query tokens: ignores `x_mask`"
+ORDER = "the results stand in the order of the lengths, not of the examples: undo the sorting"
 NAN = "NaN for a fully masked row"
 INFINITE = "an infinite number for a fully masked row"
 READ = "reads the padding of a fully masked row"
@@ -128,6 +132,18 @@ def _masked_afterwards(call):
     return [np.where(real, call.oracle(mask=None)[0], 0)]
 
 
+def _filled_scores(call, number, zeroed):
+    """Returns the result of a normalizer of scores if those of padding are a number; with ``zeroed`` padding is 0 then."""
+    if not call.masks:
+        return None
+    number = (
+        float(np.finfo(np.float64 if call.subject.dtype == "float64" else np.float32).min) if number is None else number
+    )
+    real = np.broadcast_to(call.real("mask"), call.exact[0].shape)
+    found = call.oracle(mask=None, scores=np.where(real, call.values["scores"], number))[0]
+    return [np.where(real, found, 0) if zeroed else found]
+
+
 # Other arguments
 
 
@@ -142,9 +158,21 @@ def _number(call, key, value):
     return call.oracle(**{key: np.float64(value)}) if call.values[key] is not None else call.exact
 
 
-def _inverse(call, key):
-    value = call.values[key]
-    return call.exact if value is None or not np.all(value) else call.oracle(**{key: 1 / value})
+def _changed(call, key, change):
+    """Returns the result if ``change`` changes a number."""
+    with np.errstate(all="ignore"):
+        return call.exact if call.values[key] is None else call.oracle(**{key: change(call.values[key])})
+
+
+NUMBERS = (
+    ("divides by `{}` where it multiplies, or vice versa", lambda number: np.where(number == 0, 0, 1 / number)),
+    ("takes the square of `{}`", np.square),
+    ("takes the root of `{}`", lambda number: np.sqrt(np.abs(number))),
+    ("takes twice `{}`", lambda number: 2 * number),
+    ("takes half of `{}`", lambda number: number / 2),
+    ("takes `{}` with the other sign", np.negative),
+)
+"""Changes of numbers, with the description of each."""
 
 
 def _option(call, key, value):
@@ -165,18 +193,81 @@ def _transposed(call, key):
     return call.oracle(**{key: np.swapaxes(value, -1, -2)})
 
 
+def _all_transposed(call):
+    """Returns the result if all square matrices are transposed."""
+    square = [k for k in call.case.given("parameter") if call.values[k].ndim == 2 and len({*call.values[k].shape}) == 1]
+    return call.oracle(**{key: call.values[key].T for key in square}) if len(square) > 1 else None
+
+
 def _zero(call, key):
     return call.exact if call.values[key] is None else call.oracle(**{key: np.zeros_like(call.values[key])})
 
 
-def _pooled_first(call, key, mask):
-    """Returns the result if the tokens of an argument are replaced by their mean."""
+def _pooled_first(call, key, mask, summed):
+    """Returns the result if the tokens of an argument are replaced by their mean, or by their sum."""
     real = call.real(mask) if call.values[mask] is not None else np.ones(call.values[key].shape[:-1], bool)
     real = np.broadcast_to(real, call.values[key].shape[:-1])
     total = np.sum(np.where(real[..., None], call.values[key], 0), -2, keepdims=True)
-    average = total / np.maximum(np.sum(real, -1), 1)[..., None, None]
+    average = total / (1 if summed else np.maximum(np.sum(real, -1), 1)[..., None, None])
     lengths = {call.row.arguments[mask].lengths: None}
     return call.oracle(**{key: average, mask: np.any(real, -1, keepdims=True)}, **lengths)
+
+
+def _with_masks_swapped(call, first, second):
+    """Returns the result if two sequences are exchanged, each with its own arguments."""
+    pairs = [(k, second + k.removeprefix(first)) for k in call.values if k == first or k.startswith(f"{first}_")]
+    if any(other not in call.values for _, other in pairs):
+        return None
+    swapped = {a: call.values[b] for pair in pairs for a, b in (pair, pair[::-1])}
+    if call.values[first].shape[:-2] != call.values[second].shape[:-2]:
+        return None
+    found = call.oracle(**swapped)
+    return found if all(f.shape == e.shape for f, e in zip(found, call.exact, strict=True)) else None
+
+
+def _unit_vectors(call, keys):
+    """Returns the result if vectors of some arguments are divided by their norms first."""
+    return call.oracle(**{key: unit_vector(call.values[key]) for key in keys if call.values[key] is not None})
+
+
+def _complement(call):
+    """Returns the result for 1 - x."""
+    return call.oracle(x=1 - call.values["x"])
+
+
+def _in_order_of_lengths(call):
+    """Returns the results of the examples in the order of their lengths, the longest first."""
+    key = next((key for key in call.masks), None)
+    lengths = call.case.given("lengths")
+    if not call.case.batch or not (key or lengths):
+        return None
+    counts = np.sum(call.real(key), -1) if key else np.asarray(call.values[lengths[0]])
+    if counts.shape != tuple(call.case.batch[:1]):
+        return None
+    order = np.argsort(-counts, kind="stable")
+    return [output[order] for output in call.exact]
+
+
+def _with_residual(call, key):
+    """Returns the result plus an argument of its shape."""
+    value, pooled = call.values[key], call.exact[0]
+    if value is None or value.shape[-2:] != pooled.shape[-2:] or value.ndim > pooled.ndim:
+        return None
+    return [pooled + value, *call.exact[1:]]
+
+
+def _changed_result(call, change):
+    with np.errstate(all="ignore"):
+        return [change(call.exact[0]), *call.exact[1:]]
+
+
+RESULTS = (
+    ("returns the root of the result", lambda result: np.sqrt(np.abs(result))),
+    ("returns the square of the result", np.square),
+    ("returns the result with the other sign", np.negative),
+    ("returns one minus the result", lambda result: 1 - result),
+)
+"""Changes of results, with the description of each."""
 
 
 def _results_swapped(call):
@@ -260,6 +351,9 @@ def _of_masks(row):
         yield _mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped, first=masks[0], second=masks[1])
     if next(iter(row.arguments)) == "scores" and row.results == (row.arguments["scores"].shapes[0],):
         yield _mistake(of_weights.NOT_AGAIN, _masked_afterwards)
+        for number, text in of_weights.FILLS.items():
+            for zeroed in (False, True):
+                yield _mistake(of_weights.STAND_IN, _filled_scores, text, number=number, zeroed=zeroed)
 
 
 def _of_arguments(row, parameters):
@@ -280,10 +374,11 @@ def _of_arguments(row, parameters):
                 yield _mistake(of_tokens.ALWAYS_1, _number, key=key, value=1.0)
             elif default != 1:
                 yield _mistake(f"`{key}` is always 1", _number, key=key, value=1.0, whole=True)
-        elif argument.kind in ("data", "parameter"):
+        elif argument.kind == "parameter":
             yield _mistake(f"ignores `{key}`: as if it were 0", _zero, key=key, whole=True)
         if argument.kind == "number":
-            yield _mistake(f"divides by `{key}` where it multiplies, or vice versa", _inverse, key=key, whole=True)
+            for words, change in NUMBERS:
+                yield _mistake(words.format(key), _changed, key=key, change=change, whole=True)
         if argument.kind == "parameter":
             yield _mistake(f"`{key}` is transposed", _transposed, key=key, whole=True)
     for key, allowed in row.options.items():
@@ -304,7 +399,26 @@ def _of_arguments(row, parameters):
             and len(argument.own) == 2
             and not {*argument.own[:1]} & {a for r in row.results for a in r}
         ):
-            yield _mistake(f"pools `{key}` before it is compared", _pooled_first, key=key, mask=mask, whole=True)
+            for summed in (False, True):
+                words = f"pools `{key}` before it is compared"
+                yield _mistake(words, _pooled_first, key=key, mask=mask, summed=summed, whole=True)
+    yield _mistake("the kernels are transposed", _all_transposed, whole=True)
+    data = [key for key, argument in arguments.items() if argument.kind == "data" and argument.own]
+    for first, second in itertools.pairwise(data):
+        if f"{first}_mask" in arguments and f"{second}_mask" in arguments:
+            words = f"`{first}` and `{second}` are exchanged, with their masks"
+            yield _mistake(words, _with_masks_swapped, first=first, second=second, whole=True)
+    if not row.state and not row.norms:
+        for keys in dict.fromkeys([*((key,) for key in data), tuple(data)]):
+            words = f"divides {listed([f'`{key}`' for key in keys])} by the norm of each vector first"
+            yield _mistake(words, _unit_vectors, keys=keys, whole=True)
+    if row.unit:
+        yield _mistake("takes 1 - x in place of x", _complement, whole=True)
+    yield _mistake(ORDER, _in_order_of_lengths, whole=True)
+    for key in (*data, *(key for key, argument in arguments.items() if argument.kind == "parameter")):
+        yield _mistake(f"adds `{key}` to the result, a residual", _with_residual, key=key, whole=True)
+    for words, change in RESULTS:
+        yield _mistake(words, _changed_result, change=change, whole=True)
     if len(row.results) == 2:
         yield _mistake("the two results are swapped", _results_swapped, whole=True)
 

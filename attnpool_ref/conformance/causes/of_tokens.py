@@ -105,6 +105,12 @@ def over_the_longest(a, x, mask):
     return _sum(x, mask) / max(np.max(np.sum(mask, -1), initial=0), 1)
 
 
+@mistake("divides by the mean number of tokens of the batch", mean)
+def over_the_mean_count(a, x, mask):
+    """All examples have the mean of the counts."""
+    return _sum(x, mask) / max(np.mean(np.sum(mask, -1)), 1) if mask.size else a.right(x, mask)
+
+
 @mistake("averages the whole batch, not each example", mean)
 def of_the_whole_batch(a, x, mask):
     """All examples have one mean."""
@@ -117,7 +123,7 @@ def of_the_whole_batch(a, x, mask):
 
 @mistake(FILLED, maximum, numbers=STARTS, empty=FILLED)
 def filled_maximum(a, x, mask):
-    """Padding is replaced by a number, by minus the number for a minimum."""
+    """Padding is replaced by a number, before the maximum."""
     return np.max(np.where(mask[..., None], x, a.number), -2) if x.shape[-2] else a.right(x, mask)
 
 
@@ -147,7 +153,7 @@ def maximum_of_all(a, x, mask):
 
 
 @mistake(MAXSIM_0, reduced, when=lambda row: "reduction" not in row.options)
-@mistake(FILLED, reduced, numbers=FILLS)
+@mistake(FILLED, reduced, numbers=FILLS, empty=FILLED)
 def filled_reduction(a, scores, real, reduction, axis):
     """The products of padding are a number, by default 0, before the maximum."""
     if reduction != "max" or not scores.shape[axis]:
@@ -182,6 +188,23 @@ def by_count(a, mask):
 def before_the_first_padding(a, mask):
     """The position is argmin(mask) - 1."""
     return (np.argmin(mask, -1) - 1) % mask.shape[-1]
+
+
+@mistake("takes the token at index (number of real tokens), one too far", last_position, raw=BOTH)
+def at_the_count(a, mask):
+    """The position is the number of real tokens."""
+    return np.minimum(np.sum(mask, -1), mask.shape[-1] - 1)
+
+
+@mistake(
+    "argmax of position times mask is 0 for a fully masked row: it gets the token at position 0",
+    last_position,
+    raw=ALWAYS,
+    empty="argmax of position times mask is 0 for a fully masked row: it gets the token at position 0",
+)
+def largest_product(a, mask):
+    """The position is argmax(position * mask)."""
+    return np.argmax(np.arange(mask.shape[-1]) * mask, -1)
 
 
 @mistake("takes the last position, also if it is padding", last_position, raw=BOTH)
@@ -338,6 +361,12 @@ def unweighted(a, x, mask, weights, ddof, epsilon):
 def of_padding_too(a, x, mask, weights, ddof, epsilon):
     """Statistics without weights are those of all tokens."""
     return a.right(x, mask if weights is not None else np.ones_like(mask), weights, ddof, epsilon)
+
+
+@mistake("the standard deviation counts padding", moments, raw=BOTH)
+def deviation_of_padding_too(a, x, mask, weights, ddof, epsilon):
+    """The mean is of the real tokens, the deviation of all."""
+    return a.right(x, mask, weights, ddof, epsilon)[0], a.right(x, np.ones_like(mask), weights, ddof, epsilon)[1]
 
 
 def _changed(a, x, mask, weights, ddof, change):

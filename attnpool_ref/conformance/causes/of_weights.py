@@ -6,7 +6,7 @@ import numpy as np
 
 from attnpool_ref.conformance.causes.mistake import ALWAYS, BOTH, mistake, powers_of_ten
 from attnpool_ref.normalizers import normalize
-from attnpool_ref.primitives import inverse_root, mask_of_heads, shares, softmax
+from attnpool_ref.primitives import inverse_root, log_softmax, mask_of_heads, pairs_of, shares, softmax
 
 STAND_IN = "a finite number in place of -inf for padding"
 AVERAGED = "averages the padding of a fully masked row, as a finite number in place of -inf does"
@@ -52,6 +52,12 @@ def weights_of(powers, axis):
     return powers / np.sum(powers, axis, keepdims=True)
 
 
+@mistake(ADDED_AS_1, softmax, raw=ALWAYS)
+def added_as_0_and_1(a, scores, real, axis=-1):
+    """The mask is added to the scores as it is."""
+    return a.right(scores + real, np.ones_like(real), axis)
+
+
 @mistake(STAND_IN, softmax, numbers=FILLS, raw=BOTH)
 def filled(a, scores, real, axis=-1):
     """The scores of padding are a number."""
@@ -67,7 +73,7 @@ def filled_and_zeroed(a, scores, real, axis=-1):
 @mistake(
     STAND_IN,
     softmax,
-    numbers={n: f"{text} added" for n, text in FILLS.items() if n is not None},
+    numbers={n: f"{text} added" for n, text in FILLS.items() if n not in (None, -1)},
     raw=ALWAYS,
     empty=AVERAGED,
 )
@@ -75,12 +81,6 @@ def added(a, scores, real, axis=-1):
     """The number is added to the scores of padding, in the dtype of the scores."""
     scores = scores.astype(a.wide) + np.where(real, a.wide(0), a.wide(a.number))
     return a.right(scores.astype(np.float64), np.ones_like(real), axis)
-
-
-@mistake(ADDED_AS_1, softmax, raw=ALWAYS)
-def added_as_0_and_1(a, scores, real, axis=-1):
-    """The mask is added to the scores as it is."""
-    return a.right(scores + real, np.ones_like(real), axis)
 
 
 @mistake(MULTIPLIED, softmax, raw=BOTH)
@@ -108,6 +108,12 @@ def multiplied_before(a, scores, real, name):
     return np.where(real, a.right(np.where(real, scores, 0), np.ones_like(real), name), 0)
 
 
+@mistake(OVER_BATCH, softmax)
+def over_the_batch(a, scores, real, axis=-1):
+    """The softmax runs over the first axis."""
+    return a.right(scores, real, 0) if scores.ndim > 1 else a.right(scores, real, axis)
+
+
 @mistake(WRONG_AXIS, softmax)
 def over_the_axis_before(a, scores, real, axis=-1):
     """The softmax runs over the other of the last two axes."""
@@ -120,10 +126,19 @@ def over_the_third_axis(a, scores, real, axis=-1):
     return a.right(scores, real, -3) if scores.ndim > 2 and axis % scores.ndim != scores.ndim - 3 else scores
 
 
-@mistake(OVER_BATCH, softmax)
-def over_the_batch(a, scores, real, axis=-1):
-    """The softmax runs over the first axis."""
-    return a.right(scores, real, 0) if scores.ndim > 1 else a.right(scores, real, axis)
+@mistake(WRONG_AXIS, softmax, raw=ALWAYS)
+def over_the_axis_before_and_masked(a, scores, real, axis=-1):
+    """So it does, over padding too, and the mask is applied afterwards."""
+    return np.where(real, over_the_axis_before(a, scores, np.ones_like(real), axis), 0)
+
+
+@mistake(
+    "averages the weights over the heads", softmax, when=lambda row: any("H" in a.own for a in row.arguments.values())
+)
+def mean_over_the_heads(a, scores, real, axis=-1):
+    """All heads have the mean of their weights."""
+    found = a.right(scores, real, axis)
+    return np.broadcast_to(np.mean(found, -3, keepdims=True), found.shape) if found.ndim > 2 else found
 
 
 @mistake(OVER_ALL, softmax)
@@ -158,6 +173,13 @@ def with_an_epsilon(a, scores, real, axis=-1):
     return powers / (np.sum(powers, axis, keepdims=True) + a.number)
 
 
+@mistake(INFINITE_TIMES_0, softmax, raw=ALWAYS)
+def powers_times_the_mask(a, scores, real, axis=-1):
+    """The powers of padding, which may be infinite, are multiplied by 0."""
+    top = np.max(np.where(real, scores, -np.inf), axis, keepdims=True, initial=-np.inf)
+    return weights_of((np.exp(scores.astype(a.wide) - top.astype(a.wide)) * real).astype(np.float64), axis)
+
+
 @mistake(AGAIN, softmax, raw=ALWAYS, uncertain=True)
 def below_the_padding(a, scores, real, axis=-1):
     """The maximum of all scores, padding included, is subtracted, and the powers of padding are then set to 0."""
@@ -166,6 +188,19 @@ def below_the_padding(a, scores, real, axis=-1):
     most = np.max(scores, axis, keepdims=True, initial=-np.inf)
     most = np.where(np.isnan(most), np.inf, np.where(most == -np.inf, 0, most))
     return _of_powers(a, scores - most, real, axis)
+
+
+@mistake(EPSILON, softmax, numbers=EPSILONS, raw=BOTH)
+def below_the_padding_with_an_epsilon(a, scores, real, axis=-1):
+    """The maximum is that of all scores, those of padding included, and the epsilon is added to what is left."""
+    powers = np.where(real, np.exp(scores - np.max(scores, axis, keepdims=True, initial=-np.inf)), 0)
+    return powers / (np.sum(powers, axis, keepdims=True) + a.number)
+
+
+@mistake(EPSILON, softmax, numbers=EPSILONS)
+def below_0_with_an_epsilon(a, scores, real, axis=-1):
+    """The maximum is that of scores times the mask."""
+    return below_the_padding_with_an_epsilon(a, np.where(real, scores, 0), real, axis)
 
 
 @mistake(UNSHIFTED, softmax, uncertain=True)
@@ -205,18 +240,23 @@ def below_the_whole_maximum(a, scores, real, axis=-1):
     return _of_powers(a, scores - (top if np.isfinite(top) else 0), real, axis)
 
 
-@mistake(INFINITE_TIMES_0, softmax, raw=ALWAYS)
-def powers_times_the_mask(a, scores, real, axis=-1):
-    """The powers of padding, which may be infinite, are multiplied by 0."""
-    top = np.max(np.where(real, scores, -np.inf), axis, keepdims=True, initial=-np.inf)
-    return weights_of((np.exp(scores.astype(a.wide) - top.astype(a.wide)) * real).astype(np.float64), axis)
-
-
 @mistake(AGAIN, softmax, numbers=powers_of_ten(1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5), raw=ALWAYS)
 def masked_and_normalized_again(a, scores, real, axis=-1):
     """The weights of all tokens are masked, and divided by their sum plus a number."""
     found = masked_afterwards(a, scores, real, axis)
     return found / (np.sum(found, axis, keepdims=True) + a.number)
+
+
+@mistake(AGAIN, softmax, numbers=powers_of_ten(1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5))
+def multiplied_masked_and_normalized_again(a, scores, real, axis=-1):
+    """The scores of padding are 0 before."""
+    return masked_and_normalized_again(a, np.where(real, scores, 0), real, axis)
+
+
+@mistake("takes scores of exactly 0 for padding", softmax)
+def zeros_as_padding(a, scores, real, axis=-1):
+    """The mask is found by scores that are 0."""
+    return a.right(scores, real & (scores != 0), axis)
 
 
 @mistake("one is added to the sum of the exponentials, as softmax-off-by-one does", softmax)
@@ -287,6 +327,18 @@ def hard(a, scores, real, axis=-1):
     """The largest score has weight 1."""
     masked = np.where(real, scores, -np.inf)
     return np.where(real & (masked == np.max(masked, axis, keepdims=True, initial=-np.inf)), 1.0, 0)
+
+
+@mistake("an epsilon inside of the logarithm", log_softmax, numbers=EPSILONS)
+def logarithm_of_an_epsilon(a, scores, real, axis=-1):
+    """A number is added to the weights."""
+    return np.log(np.exp(a.right(scores, real, axis)) + a.number)
+
+
+@mistake(STAND_IN, normalize, numbers=FILLS, raw=BOTH)
+def filled_before(a, scores, real, name):
+    """The scores of padding are a number before any normalizer."""
+    return a.right(np.where(real, scores, a.number), np.ones_like(real), name)
 
 
 # Fully masked rows
@@ -388,3 +440,27 @@ def in_another_order(a, mask, number):
     count = math.prod(mask.shape[:-2])
     examples = mask.reshape(count, *mask.shape[-2:])
     return examples[np.arange(count * number) % max(count, 1)].reshape(*mask.shape[:-2], number, *mask.shape[-2:])
+
+
+@mistake("pairs of a padded query are not masked: its row must be 0", pairs_of, raw=ALWAYS)
+def of_real_keys(a, first, second):
+    """Only the second mask counts."""
+    return a.right(np.ones_like(first), second)
+
+
+@mistake("pairs with a padded token of the other sequence are not masked", pairs_of, raw=ALWAYS)
+def of_real_queries(a, first, second):
+    """Only the first mask counts."""
+    return a.right(first, np.ones_like(second))
+
+
+@mistake("pairs are not masked: padding counts in the scores of real tokens", pairs_of, raw=ALWAYS)
+def of_all(a, first, second):
+    """No mask counts."""
+    return a.right(np.ones_like(first), np.ones_like(second))
+
+
+@mistake("takes pairs of two padded tokens for real: compares the masks where both must be True", pairs_of, raw=ALWAYS)
+def of_equal_masks(a, first, second):
+    """Padding sees padding."""
+    return first[..., :, None] == second[..., None, :]

@@ -12,6 +12,7 @@ import numpy as np
 import attnpool_ref
 from attnpool_ref import contract
 from attnpool_ref.conformance.cases import SEQUENCES
+from attnpool_ref.conformance.cases.case import narrow
 from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import compare, in_the_right_dtype
 from attnpool_ref.conformance.checks.subject import oracle_outputs
@@ -58,6 +59,15 @@ class Call:
         with recorded() as called:
             self.oracle()
         return called
+
+    @cached_property
+    def is_nan_where_real(self):
+        """Whether the result is NaN outside of fully masked rows, where the right one is not."""
+        if self.got is None:
+            return False
+        empty = self.empty or [np.zeros(e.shape, bool) for e in self.exact]
+        results = zip(self.got, self.exact, empty, strict=True)
+        return any(np.any(np.isnan(g.astype(np.float64)) & ~np.isnan(e) & ~nothing) for g, e, nothing in results)
 
     def nearest(self, answers):
         """Returns the first of several answers, changed to this result wherever that lies between them."""
@@ -133,6 +143,14 @@ def _all_zero(output, axis):
 
 def _is_zero(output):
     return (output == 0) | (output == -np.inf)
+
+
+def _rounded(values, dtype):
+    """Returns float64 values rounded to a dtype's precision."""
+    if dtype == "bfloat16":  # NumPy does not know it
+        return narrow({"": values})[""]
+    with np.errstate(over="ignore"):
+        return values.astype(dtype).astype(np.float64)
 
 
 SILENT, EXPLAINED, CONTRADICTED = "silent", "explained", "contradicted"
@@ -215,7 +233,8 @@ class WrongAnswer:
     def equals(self, answer, places, loose=False):
         """Returns whether ``answer`` equals this result at ``places``, up to rounding.
 
-        With ``loose`` the rounding may be that of all operations in a narrow dtype, or of float32 in float64.
+        With ``loose`` the rounding may be that of all operations in a narrow dtype, or of float32 in float64; or in the
+        dtype that ``loose`` names.
         """
         if len(answer) != len(places) or any(a.shape != p.shape for a, p in zip(answer, places, strict=True)):
             return False
@@ -228,7 +247,7 @@ class WrongAnswer:
         # Sensitivities are those of the right result, which may be 0 where this one is not: the largest is used.
         moved = [np.max(moves, initial=0) for moves in sensitive]
         if loose:
-            return self._coarsely(got, want, moved)
+            return self._coarsely(got, want, moved, loose)
         if self._is_far(got, want, moved):
             return False
         return not compare(self.subject, self.call.case, "cause", got, want, self.call.return_weights, moved).message
@@ -249,17 +268,17 @@ class WrongAnswer:
                     return True
         return False
 
-    def _coarsely(self, got, want, moved):
-        narrow = self.subject.is_narrow
-        dtype = self.subject.dtype if narrow else "float32"
+    def _coarsely(self, got, want, moved, loose):
+        is_narrow = self.subject.is_narrow or isinstance(loose, str)
+        dtype = loose if isinstance(loose, str) else self.subject.dtype if is_narrow else "float32"
         for g, w, moves in zip(got, want, moved, strict=True):
             if w.dtype.kind in "bi":
                 return False
             g = g.astype(np.float64)
-            if not narrow and not np.array_equal(g, g.astype(np.float32), equal_nan=True):
-                return False  # it was not computed in float32
+            if not self.subject.is_narrow and not np.array_equal(g, _rounded(g, dtype), equal_nan=True):
+                return False  # it was not computed in that dtype
             size = float(np.max(np.abs(w), where=np.isfinite(w), initial=0))
-            allowed = tolerances.allowed_error(size, moves, self.call.case.terms(), dtype, narrow)
+            allowed = tolerances.allowed_error(size, moves, self.call.case.terms(), dtype, is_narrow)
             with np.errstate(invalid="ignore"):
                 if not np.all((np.abs(g - w) <= allowed) | (np.isnan(g) & np.isnan(w))):
                     return False
