@@ -7,7 +7,8 @@ written once, and known in every function that calls this primitive or has such 
 diagnosis        the mistakes that explain what is wrong, dtype by dtype
 mistake          what a mistake is; the table of those about primitives
 of_weights       its rows about weights, from a softmax, and the factor of scores
-of_tokens        its rows about means, maxima, moments, norms, hidden layers, heads, segments
+of_tokens        its rows about means, maxima, moments, segments
+of_vectors       its rows about norms, gates, concatenations, heads
 mistakes         all mistakes of a function: the table, and those about its arguments
 wrong_answers    a call with a wrong result, compared with the right one and with those of mistakes
 ===============  ==================================================================================

@@ -14,6 +14,7 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.cases import SEQUENCES
 from attnpool_ref.conformance.causes import mistakes
+from attnpool_ref.conformance.causes.mistake import LIKE
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, Call, WrongAnswer
 from attnpool_ref.conformance.checks import agreement, padding
 from attnpool_ref.conformance.report import BROKEN, HELD
@@ -199,6 +200,7 @@ class _InOneDtype:
         those in ``found`` first.
         """
         called = set().union(*(answer.call.primitives for answer in self.of_real))
+        called |= {softmax} if called & {*LIKE} else set()
         known = [m for m in self._known() if m.primitive is None or m.primitive in called] if self.of_real else []
         named = [mistake for mistake in known if mistake.words in (found if only is None else only)]
         self.mistakes = self._best(named) or (self._best(known) if only is None else [])

@@ -13,6 +13,8 @@ from attnpool_ref.primitives import (
     log_softmax,
     moments,
     only_real,
+    pairs_of,
+    reduced,
     softmax,
     softmax_of_products,
     zero_if_empty,
@@ -114,6 +116,7 @@ class Exchanged:
       off: -2, -1, 0 or 1, for a mistake whose result rounding decides: -1 and 1 are the ends of what it may be, and -2
         is how the lower end is written by others, as 0 in place of NaN.
       calls: the arguments of each call of the primitive, if the row asks for them.
+      masks: the masks of both sequences, for primitives of pairs.
     """
 
     call: Any
@@ -121,6 +124,7 @@ class Exchanged:
     number: Any
     off: int
     calls: list
+    masks: list
 
     @property
     def wide(self):
@@ -164,13 +168,15 @@ class _Answer:
         exchange, number = self.exchange, self.number
         if exchange.numbers and number is None:
             number = float(np.finfo(np.float64 if call.subject.dtype == "float64" else np.float32).min)
-        known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls)
+        known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls, [])
 
         def wrong(*args, **kwargs):
             with np.errstate(all="ignore"):
                 return exchange.wrong(known, *args, **kwargs)
 
         others = {exchange.primitive: wrong} | self._raw()
+        if exchange.primitive is reduced:
+            others[pairs_of] = lambda *masks: known.masks.append(masks) or pairs_of.__wrapped__(*masks)
         if exchange.primitive is softmax:
             others[log_softmax] = lambda *args: np.log(wrong(*args))
             others[softmax_of_products] = lambda x, scale, real: wrong(*np.broadcast_arrays(scale * x, real), -2)

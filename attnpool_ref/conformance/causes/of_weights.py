@@ -442,25 +442,45 @@ def in_another_order(a, mask, number):
     return examples[np.arange(count * number) % max(count, 1)].reshape(*mask.shape[:-2], number, *mask.shape[-2:])
 
 
-@mistake("pairs of a padded query are not masked: its row must be 0", pairs_of, raw=ALWAYS)
+@mistake(
+    "pairs of a padded query are not masked: its row must be 0",
+    pairs_of,
+    raw=ALWAYS,
+    empty="pairs of a padded query are not masked: its row must be 0",
+)
 def of_real_keys(a, first, second):
     """Only the second mask counts."""
     return a.right(np.ones_like(first), second)
 
 
-@mistake("pairs with a padded token of the other sequence are not masked", pairs_of, raw=ALWAYS)
+@mistake(
+    "pairs with a padded token of the other sequence are not masked",
+    pairs_of,
+    raw=ALWAYS,
+    empty="pairs with a padded token of the other sequence are not masked",
+)
 def of_real_queries(a, first, second):
     """Only the first mask counts."""
     return a.right(first, np.ones_like(second))
 
 
-@mistake("pairs are not masked: padding counts in the scores of real tokens", pairs_of, raw=ALWAYS)
+@mistake(
+    "pairs are not masked: padding counts in the scores of real tokens",
+    pairs_of,
+    raw=ALWAYS,
+    empty="pairs are not masked: padding counts in the scores of real tokens",
+)
 def of_all(a, first, second):
     """No mask counts."""
     return a.right(np.ones_like(first), np.ones_like(second))
 
 
-@mistake("takes pairs of two padded tokens for real: compares the masks where both must be True", pairs_of, raw=ALWAYS)
+@mistake(
+    "takes pairs of two padded tokens for real: compares the masks where both must be True",
+    pairs_of,
+    raw=ALWAYS,
+    empty="takes pairs of two padded tokens for real: compares the masks where both must be True",
+)
 def of_equal_masks(a, first, second):
     """Padding sees padding."""
     return first[..., :, None] == second[..., None, :]
