@@ -410,7 +410,7 @@ def _of_arguments(row, parameters):
             yield _mistake(words, _with_masks_swapped, first=first, second=second, whole=True)
     if not row.state and not row.norms:
         for keys in dict.fromkeys([*((key,) for key in data), tuple(data)]):
-            words = f"divides {listed([f'`{key}`' for key in keys])} by the norm of each vector first"
+            words = f"divides {listed(keys)} by the norm of each vector first"
             yield _mistake(words, _unit_vectors, keys=keys, whole=True)
     if row.unit:
         yield _mistake("takes 1 - x in place of x", _complement, whole=True)

@@ -52,6 +52,11 @@ def weights_of(powers, axis):
     return powers / np.sum(powers, axis, keepdims=True)
 
 
+def _nonzero(total):
+    """Returns a sum with 1 in place of 0."""
+    return np.where(total == 0, 1, total)
+
+
 @mistake(ADDED_AS_1, softmax, raw=ALWAYS)
 def added_as_0_and_1(a, scores, real, axis=-1):
     """The mask is added to the scores as it is."""
@@ -86,7 +91,7 @@ def added(a, scores, real, axis=-1):
 @mistake(MULTIPLIED, softmax, raw=BOTH)
 def multiplied(a, scores, real, axis=-1):
     """The scores of padding are 0, and count."""
-    return a.right(np.where(real, scores, 0), np.ones_like(real), axis)
+    return a.right(scores * real, np.ones_like(real), axis)
 
 
 @mistake(NOT_AGAIN, softmax, raw=BOTH)
@@ -177,7 +182,8 @@ def with_an_epsilon(a, scores, real, axis=-1):
 def powers_times_the_mask(a, scores, real, axis=-1):
     """The powers of padding, which may be infinite, are multiplied by 0."""
     top = np.max(np.where(real, scores, -np.inf), axis, keepdims=True, initial=-np.inf)
-    return weights_of((np.exp(scores.astype(a.wide) - top.astype(a.wide)) * real).astype(np.float64), axis)
+    powers = np.exp((scores - np.where(top == -np.inf, 0, top)).astype(a.wide)).astype(np.float64) * real
+    return powers / _nonzero(np.sum(powers, axis, keepdims=True))
 
 
 @mistake(AGAIN, softmax, raw=ALWAYS, uncertain=True)
@@ -200,7 +206,7 @@ def below_the_padding_with_an_epsilon(a, scores, real, axis=-1):
 @mistake(EPSILON, softmax, numbers=EPSILONS)
 def below_0_with_an_epsilon(a, scores, real, axis=-1):
     """The maximum is that of scores times the mask."""
-    return below_the_padding_with_an_epsilon(a, np.where(real, scores, 0), real, axis)
+    return below_the_padding_with_an_epsilon(a, scores * real, real, axis)
 
 
 @mistake(UNSHIFTED, softmax, uncertain=True)
@@ -250,7 +256,7 @@ def masked_and_normalized_again(a, scores, real, axis=-1):
 @mistake(AGAIN, softmax, numbers=powers_of_ten(1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5))
 def multiplied_masked_and_normalized_again(a, scores, real, axis=-1):
     """The scores of padding are 0 before."""
-    return masked_and_normalized_again(a, np.where(real, scores, 0), real, axis)
+    return masked_and_normalized_again(a, scores * real, real, axis)
 
 
 @mistake("takes scores of exactly 0 for padding", softmax)
@@ -445,7 +451,7 @@ def in_another_order(a, mask, number):
 @mistake(
     "pairs of a padded query are not masked: its row must be 0",
     pairs_of,
-    raw=ALWAYS,
+    raw=BOTH,
     empty="pairs of a padded query are not masked: its row must be 0",
 )
 def of_real_keys(a, first, second):
@@ -456,7 +462,7 @@ def of_real_keys(a, first, second):
 @mistake(
     "pairs with a padded token of the other sequence are not masked",
     pairs_of,
-    raw=ALWAYS,
+    raw=BOTH,
     empty="pairs with a padded token of the other sequence are not masked",
 )
 def of_real_queries(a, first, second):
@@ -467,7 +473,7 @@ def of_real_queries(a, first, second):
 @mistake(
     "pairs are not masked: padding counts in the scores of real tokens",
     pairs_of,
-    raw=ALWAYS,
+    raw=BOTH,
     empty="pairs are not masked: padding counts in the scores of real tokens",
 )
 def of_all(a, first, second):
@@ -478,7 +484,7 @@ def of_all(a, first, second):
 @mistake(
     "takes pairs of two padded tokens for real: compares the masks where both must be True",
     pairs_of,
-    raw=ALWAYS,
+    raw=BOTH,
     empty="takes pairs of two padded tokens for real: compares the masks where both must be True",
 )
 def of_equal_masks(a, first, second):
