@@ -74,6 +74,7 @@ def _option(each, declared):
     plain: dict[str, dict[str, Any]] = {
         "flag": {"is_flag": True},
         "text": {"default": each.default},
+        "count": {"type": click.IntRange(0)},
         "choice": {"type": click.Choice(declared.choices)},
         "choices": {"type": click.Choice(declared.choices), "multiple": True},
         "functions": {"type": FunctionName(), "multiple": True},

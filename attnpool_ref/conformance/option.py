@@ -24,7 +24,8 @@ class Option:
       says: the option's help in Python.
       flag: the option's name on the command line, such as "--dtype", or "" if the command does not have it.
       help: the option's help on the command line.
-      kind: the form of the value on the command line: "flag", "text", "choice" (one of ``choices``), "choices" (several of them), "names" (several texts), "functions" (names of
+      kind: the form of the value on the command line: "flag", "text", "count" (an integer of at least
+        0), "choice" (one of ``choices``), "choices" (several of them), "names" (several texts), "functions" (names of
         attnpool functions); or several KEY=VALUE, where the values are texts ("pairs"), sizes or names of axes
         ("sizes"), or Python literals, or else texts ("literals"). The default on the command line is that in Python
         for a text, and False, None or () for the other kinds.

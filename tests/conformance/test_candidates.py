@@ -415,6 +415,8 @@ def here(current_folder):
         "import attnpool_ref\n"
         "def pool(tokens, *, padding=None):\n"
         "    return attnpool_ref.mean_pooling(tokens, None if padding is None else ~padding)\n"
+        "def both(x, mask=None):\n"
+        "    return attnpool_ref.mean_pooling(x, mask), 1\n"
     )
 
 
@@ -583,3 +585,47 @@ def test_the_device_of_jax_arrays_is_that_of_new_arrays(monkeypatch):
 def test_the_device_of_jax_arrays_is_named_under_a_mesh_of_several():
     with jax.set_mesh(jax.make_mesh((2,), ("a",), devices=jax.devices()[:2])):
         assert JaxArrays().device().startswith("cpu ")
+
+
+def last_slot(hidden):
+    return hidden[:, -1].copy()
+
+
+def test_padding_that_is_always_on_one_side_is_judged_there_only():
+    row = row_of(last_slot, "last_pooling", padding="left", batched=True)
+    assert row.status == "pass" and row.guarantees["values under masks"].status == "held", (row.partial, row.failures)
+    assert "padding elsewhere than on the left was not judged" in words.remarks(row)
+    assert "values under masks" in [k.guarantee for k in row_of(last_slot, "last_pooling", padding="right").accused]
+    assert row_of(last_slot, "last_pooling", batched=True).status == "partial"
+
+    def first_slot_counts(x, mask=None):
+        assert mask is None or np.all(np.diff(mask.astype(int)) <= 0), "padding on the right"
+        return ref.mean_pooling(x, mask)
+
+    assert row_of(first_slot_counts, "mean_pooling", padding="right").status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"padding": "both"}, "no side of padding is called 'both', needs one of left, right"),
+        ({"padding": "left", "mask_form": "lengths"}, "padding says nothing of a mask in the form 'lengths'"),
+    ],
+)
+def test_a_side_of_padding_is_validated(options, message):
+    with pytest.raises(ValueError, match=message):
+        Candidate(last_slot, **options)
+
+
+def test_the_first_of_several_results_is_judged_without_a_wrapper(here):
+    def pooled_and_more(x, mask=None):
+        return ref.mean_pooling(x, mask), np.ones(3)
+
+    assert row_of(pooled_and_more, "mean_pooling", result=0).status == "pass"
+    (failure,) = row_of(pooled_and_more, "mean_pooling").guarantees["shape"].failures
+    assert "--result 0" in failure.message
+    inverted = row_of(lambda x, mask: (ref.mean_pooling(x, ~mask), 1), "mean_pooling", result=0)
+    assert "candidate(x, mask)[0])" in inverted.guarantees["values under masks"].failures[0].snippet
+    command = "check candidates_of_a_test:both --as mean_pooling --quick --dtype float32 --jobs 0"
+    assert CliRunner().invoke(application, [*command.split(), "--result", "0"]).exit_code == 0
+    assert CliRunner().invoke(application, command.split()).exit_code == 1

@@ -9,6 +9,7 @@ from attnpool_ref import table
 from attnpool_ref.conformance.candidates.chunks import InChunks, named
 from attnpool_ref.conformance.option import option
 
+SIDES = ("left", "right")
 MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
 ARRAYS = ("numpy", "jax", "torch", "keras", "tensorflow")
 
@@ -18,6 +19,7 @@ class Calls(TypedDict, total=False):
 
     arguments: Mapping[str, str]
     padding_true: bool
+    padding: str | None
     mask_form: str | None
     mask_required: bool
     some_real: bool
@@ -29,6 +31,7 @@ class Calls(TypedDict, total=False):
     fixed: Mapping[str, Any]
     leave: tuple[str, ...]
     arrays: Any
+    result: int | None
     parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None
 
 
@@ -42,6 +45,8 @@ class Candidate:
       arguments: the implementation's names for arguments, each with the name that it has in the function:
         ``{"attention_mask": "mask"}``.
       padding_true: the implementation's masks are True (or 1) at padding.
+      padding: "left" or "right", the side on which the tokenizer always pads; None for padding anywhere. No other
+        padding is judged, and an implementation without a mask, such as ``hidden[:, -1]``, is judged with padded data.
       mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (numbers of real tokens,
         counted from the left), "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and
         ``num_segments``); None for the function's own form, boolean or integer.
@@ -59,14 +64,15 @@ class Candidate:
       leave: arguments that only the implementation has, and that stay at their defaults; and masks of the function
         that the implementation does not take by design.
       arrays: "numpy", "jax", "torch", "keras", "tensorflow", or an adapter; None to detect the family.
+      result: the index of the result to judge if a call returns several, such as 0; None to judge all.
       parameters: a function from the target to those arguments of the function that the target holds itself, in the
         function's shapes; or, for each of these arguments, the name of the attribute that holds it in this shape:
         ``{"query": "q", "key_kernel": "key.kernel"}``. The name may end with an index, with ``.T``, or with both:
         ``"key.weight.T"`` is the kernel of a ``torch.nn.Linear``, and ``"score.weight[0]"`` that of one output.
 
     Raises:
-      ValueError: no form of masks is called ``mask_form``, or ``padding_true`` is given with "additive", "lengths" or
-        "segments".
+      ValueError: no form of masks is called ``mask_form``, or no side ``padding``; or ``padding_true`` is given with
+        "additive", "lengths" or "segments", or ``padding`` with "lengths" or "segments".
     """
 
     target: Any
@@ -80,6 +86,14 @@ class Candidate:
         "repeated.",
     )
     padding_true: bool = option(False, flag="--padding-true", help="Your masks are True at padding.")
+    padding: str | None = option(
+        None,
+        flag="--padding",
+        kind="choice",
+        choices=SIDES,
+        help="The side on which your tokenizer always pads; no other padding is judged. A function without a mask, such "
+        "as hidden[:, -1], is judged with padded data.",
+    )
     mask_form: str | None = option(
         None,
         flag="--mask-form",
@@ -140,6 +154,13 @@ class Candidate:
     arrays: Any = option(
         None, flag="--arrays", kind="choice", choices=ARRAYS, help="The library of your arrays; detected by default."
     )
+    result: int | None = option(
+        None,
+        flag="--result",
+        kind="count",
+        metavar="INDEX",
+        help="The result to judge if your implementation returns several: 0 is the first.",
+    )
     parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = option(
         None,
         flag="--parameter",
@@ -155,6 +176,10 @@ class Candidate:
             raise ValueError(f"no form of masks is called {self.mask_form!r}, needs one of {', '.join(MASK_FORMS)}")
         if self.padding_true and self.mask_form in ("additive", "lengths", "segments"):
             raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
+        if self.padding is not None and self.padding not in SIDES:
+            raise ValueError(f"no side of padding is called {self.padding!r}, needs one of {', '.join(SIDES)}")
+        if self.padding is not None and self.mask_form in ("lengths", "segments"):
+            raise ValueError(f"padding says nothing of a mask in the form {self.mask_form!r}")
 
     def for_row(self, row):
         """Returns the Candidate for one function, with the callable as its target; None if there is no callable.
@@ -195,13 +220,25 @@ class Candidate:
         ``arrays`` and a function ``parameters`` are left out.
         """
         said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
+        said |= {"padding": self.padding}
         said |= {"mask_required": self.mask_required, "some_real": self.some_real}
         said |= {"batched": self.batched, "same_batch": self.same_batch}
         said |= {"shared": list(self.shared), "without": list(self.without)}
         said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
         said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
         said |= {"parameters": dict(self.parameters) if isinstance(self.parameters, Mapping) else {}}
-        return {key: value for key, value in said.items() if value}
+        said = {key: value for key, value in said.items() if value}
+        return said if self.result is None else said | {"result": self.result}
+
+    def called(self):
+        """Returns the callable whose results are judged: the target, or its result with the index :attr:`result`."""
+        if self.result is None:
+            return self.target
+
+        def judged(*args, **kwargs):
+            return self.target(*args, **kwargs)[self.result]
+
+        return judged
 
 
 def as_candidate(target, calls):

@@ -64,8 +64,8 @@ def evidence(kept):
     return "\n".join(lines)
 
 
-PARAMETERS = "its parameters"
-"""What was skipped and is always a remark: parameters of a module that need an option."""
+PARAMETERS, PADDING = "its parameters", "padding elsewhere than on the "
+"""What was skipped and is always a remark: parameters of a module that need an option, and other padding."""
 
 
 def remarks(row):
@@ -78,6 +78,7 @@ def remarks(row):
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
     yield from (f"{unasked.what}: {unasked.why}" for unasked in row.unasked if unasked.what == PARAMETERS)
+    yield from (f"{unasked.what} was not judged" for unasked in row.unasked if unasked.what.startswith(PADDING))
     others = [unasked for unasked in row.unasked if row.cases and unasked.why.startswith(f"{PARAMETERS} are ")]
     if others:
         dtypes = ", ".join(unasked.what for unasked in others)

@@ -171,7 +171,7 @@ class RowJudge:
         for key, argument in subject.row.arguments.items():
             if key in subject.parameters:
                 continue
-            hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
+            hides = calling.is_drawn(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
             if argument.kind == "mask" and not hides:
                 yield (
                     f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
@@ -207,6 +207,9 @@ class RowJudge:
             raise NotApplicable("; ".join(filter(None, (why, undescribed))))
         if undescribed:
             self.report.unasked.append(Unasked("its parameters", undescribed))
+        side = self.candidate.padding
+        if side is not None:
+            self.report.unasked.append(Unasked(f"padding elsewhere than on the {side}", f"its padding is {side}"))
         self.report.by_place = self.subject.calling.by_place
         return adapter
 

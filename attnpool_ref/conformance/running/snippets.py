@@ -45,11 +45,12 @@ def reproduce(subject, finding, got=None):
     lines += ["from attnpool_ref.conformance.candidates import chunks"] if subject.row.state else []
     if not weights and got is not None:
         got = got[: len(subject.row.results)]
-    lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]
+    lines += subject.named or [without_name(subject.candidate.target, _answer(finding, got, dtype))]
     lines += [f"{key} = {_literal(value, dtypes[key])}" for key, value in ours.items()]
     lines += [f"their_{k} = {_literal(v, dtype)}" for k, v in theirs.items() if isinstance(v, np.ndarray)]
     dtype_of = ".dtype" if finding.check == DTYPE and hasattr(subject.raw(case, weights), "dtype") else ""
-    lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}){dtype_of})"]
+    picked = "" if subject.candidate.result is None else f"[{subject.candidate.result}]"
+    lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}){picked}{dtype_of})"]
     args, kwargs = arrange(subject.oracle, {key: key for key in ours})
     oracle = f"chunks.oracle_of({name!r})" if subject.row.state else f"attnpool_ref.{name}"
     lines += [f"print('oracle:', {oracle}({_call(args, kwargs)}){dtype_of})"]
