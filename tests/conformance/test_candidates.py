@@ -176,7 +176,9 @@ def test_data_with_one_batch_axis_are_named_if_only_these_are_right():
         return (total / np.maximum(np.sum(mask[..., None], 1), 1)).astype(x.dtype)
 
     row = row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True)
-    assert row.causes == ["right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"]
+    assert row.causes == [
+        "your function takes only data with one batch axis, such as [B, L, d]: run again with `--batched` (batched=True)"
+    ]
     assert "the result has shape" in row.accused[0].smallest.message and row.accused[0].guarantee == "shape"
     assert (
         row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True, batched=True).status == "pass"

@@ -41,18 +41,23 @@ def reason(row, kept):
     return kept.why or "; ".join(unasked.why for unasked in row.unasked[:1]) or row.ended or "nothing was judged"
 
 
+UNKNOWN = "no cause found."
+
+
 def causes(row):
-    """Returns the causes of a failure as sentences; "no cause found." if results are wrong and no cause is known."""
+    """Returns the causes of a failure as sentences; :data:`UNKNOWN` if results are wrong without a cause or a hint."""
     compared = [
         kept for kept in row.accused if guarantees.BY_NAME[kept.guarantee].judged_by in ("agreement", "empty rows")
     ]
-    wrong = any(not failure.message.startswith("raises ") for kept in compared for failure in kept.failures)
-    return [f"{cause}." for cause in row.sentences or (["no cause found"] if wrong else [])]
+    failures = [failure for kept in compared for failure in kept.failures]
+    wrong = any(not failure.message.startswith("raises ") for failure in failures)
+    wrong = wrong and not any(failure.hint for failure in failures)
+    return [f"{cause}." for cause in row.sentences] or [UNKNOWN] * wrong
 
 
 def message(failure):
     """Returns one line with the dtype, the actual and the needed result."""
-    text = " ".join(failure.message.split())
+    text = " ".join(f"{failure.message}{failure.hint}".split())
     return f"{failure.dtype}: {text}" if failure.dtype else text
 
 

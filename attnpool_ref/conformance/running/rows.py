@@ -34,7 +34,7 @@ from attnpool_ref.conformance.report import (
 )
 from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, GRADIENT, SHAPE
 from attnpool_ref.conformance.running.runner import Runner
-from attnpool_ref.conformance.running.suggestions import proposed
+from attnpool_ref.conformance.running.suggestions import Proposal, proposed
 from attnpool_ref.conformance.scope import Scope
 from attnpool_ref.contract.text import listed
 
@@ -49,8 +49,11 @@ BATCH = 8
 
 STOPPED = "stopped by Ctrl-C"
 
-ONLY_BATCHED = "right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"
-"""Cause in words if all results with one batch axis are right, and no other results are."""
+ONLY_BATCHED = Proposal(
+    "your function takes only data with one batch axis, such as [B, L, d]: run again with `--batched` (batched=True)",
+    "--batched",
+    False,
+)
 
 
 class InternalError(RuntimeError):
@@ -87,7 +90,11 @@ class RowJudge:
         # the arguments and options that were given, the masks that had padding in them, and why there is no gradient
         self._given, self._masks, self._untraceable = set(), set(), ""
         self._right_of_rank = {}
-        self._began, self.done, self._reference, self._proposal = 0.0, False, None, ""
+        self._began, self.done, self._reference, self._proposal = 0.0, False, None, None
+        # of the guarantees that are waived for this function no cause is looked for
+        self._waived = {
+            name.rpartition("/")[2] for name in scope.waive or {} if name.partition("/")[0] in (name, row.name)
+        }
 
     def run(self):
         """Judges the function in all dtypes, and completes the report."""
@@ -126,12 +133,11 @@ class RowJudge:
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
         self.finish()
-        only_batched = self._is_right_only_batched()
-        for evidence in self._evidence if only_batched else ():
-            evidence.cases.clear()
-        found = [causes.Cause(self._proposal)] if self._proposal else []
-        found = found or causes.diagnose(self._evidence, self.report.guarantees)
-        self.report.causes = [ONLY_BATCHED] * only_batched + [cause.words for cause in found]
+        first = self._proposal or self._of_rank()
+        self.report.proposed = first.flags if first else ""
+        ends = first is not None and first.ends
+        found = [] if ends else causes.diagnose(self._evidence, self._not_waived())
+        self.report.causes = ([first.words] if first else []) + [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
@@ -279,7 +285,7 @@ class RowJudge:
 
     def _judge_dtype(self, dtype):
         report, scope = self.report, self.scope
-        if self._proposal:
+        if self._proposal and self._proposal.ends:
             return
         # the subject in float64 is also the reference for gradients in other dtypes
         subject = self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
@@ -301,8 +307,8 @@ class RowJudge:
             if kind == "far" and subject.is_narrow:
                 continue  # near 1000 the numbers of narrow dtypes are at least 0.5 apart
             self._judge_case(subject, case, kind, cell, evidence)
-            self._proposal = proposed(subject)
-            if self._proposal:
+            self._proposal = self._proposal or proposed(subject)
+            if self._proposal and self._proposal.ends:
                 return
         for why, titles in refused.items():
             self._skipped("; ".join(titles), why)
@@ -330,16 +336,17 @@ class RowJudge:
         run, wrong, refused = Runner(report, subject, case, situation), [], False
         for weights in situation.with_weights:
             found = run("agreement", functools.partial(definition.agreement_by_guarantee, return_weights=weights))
-            if any(finding.message and finding.check != DTYPE for finding in found):
+            if any(finding.message and finding.check not in (DTYPE, *self._waived) for finding in found):
                 wrong.append(weights)
             refused = refused or (kind == "form" and any(finding.message or finding.excused for finding in found))
             if not any(finding.excused for finding in found):
-                self._right_of_rank.setdefault(len(case.batch), set()).add(not wrong)
+                raises = any(finding.message.startswith("raises ") for finding in found)
+                self._right_of_rank.setdefault(len(case.batch), set()).add("raises" if raises else not wrong)
             for finding in found if kind == "main" else ():
                 if finding.check != DTYPE and (finding.message or finding.check not in (ANSWER, SHAPE)):
                     cell.forward = _worst(cell.forward, finding)
         report.cases += 1
-        if proposed(subject):
+        if self._is_stopped(subject):
             return
         self._given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
         self._masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
@@ -355,16 +362,40 @@ class RowJudge:
                 situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
-            if name == "NaN in padding" and kind == "main" and any(finding.message for finding in found):
+            if (
+                name == "NaN in padding"
+                and kind == "main"
+                and name not in self._waived
+                and any(finding.message for finding in found)
+            ):
                 evidence.poisoned.append(case)
             if name == "gradient":
                 for finding in found:
                     cell.gradient = _worst(cell.gradient, finding)
 
-    def _is_right_only_batched(self):
-        """Returns whether results with one batch axis are right, and those without it and with several are wrong."""
-        others = [right for rank, right in self._right_of_rank.items() if rank != 1]
-        return self._right_of_rank.get(1) == {True} and bool(others) and all(right == {False} for right in others)
+    def _is_stopped(self, subject):
+        """Returns whether no other call can be judged, because the implementation needs another option."""
+        found = proposed(subject)
+        return found is not None and found.ends
+
+    def _of_rank(self):
+        """Returns the proposal of ``batched`` for an implementation that takes only one batch axis; else None.
+
+        It does if with one batch axis all results are right and without it all are wrong; or if with one batch axis no
+        call raises an error and without it each does. Cases without it are then no evidence of a mistake.
+        """
+        one = self._right_of_rank.get(1, {"raises"})
+        others = set().union(*(right for rank, right in self._right_of_rank.items() if rank != 1))
+        if not others or "raises" in one or (others != {"raises"} and (one != {True} or True in others)):
+            return None
+        for each in self._evidence:
+            each.cases[:] = [(case, weights) for case, weights in each.cases if len(case.batch) == 1]
+        return ONLY_BATCHED
+
+    def _not_waived(self):
+        """Returns the results of all guarantees, in which those that are waived held."""
+        found = self.report.guarantees
+        return {k: replace(v, status=HELD) if k in self._waived else v for k, v in found.items()}
 
     def _skipped(self, what, why):
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:

@@ -17,7 +17,7 @@ from attnpool_ref.conformance.checks.definition import GUARANTEE_OF
 from attnpool_ref.conformance.report import BROKEN, HELD, Compared, Failure
 from attnpool_ref.conformance.report.guarantees import ANSWER, BY_NAME, GRADIENT, explained_by
 from attnpool_ref.conformance.running import snippets
-from attnpool_ref.conformance.running.suggestions import of_signature, suggestion
+from attnpool_ref.conformance.running.suggestions import of_signature, of_wrong_number, suggestion
 
 NOTES = 3
 """Largest number of notes that are stored for a guarantee."""
@@ -91,6 +91,7 @@ class Runner:
             snippets.reproduce(self.subject, found, got),
             small.size(),
             arrays_of(self.subject, found, got),
+            found.hint or of_wrong_number(self.subject, found),
         )
 
     def _is_explained(self, guarantee):
@@ -121,11 +122,7 @@ class Runner:
           Untraceable: the check needs a gradient that the framework cannot take.
         """
         found = self._look(name, run, case)
-        found = optional_checks.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
-        for finding in found:
-            if finding.message:
-                finding.message, finding.hint = finding.message + finding.hint, ""
-        return found
+        return optional_checks.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
 
     def _look(self, name, run, case):
         """Returns the findings before deviations from optional guarantees become notes."""
@@ -140,8 +137,8 @@ class Runner:
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:
-            if finding.message and finding.aspect == "shape":
-                of_signature(self.subject)  # if it finds a cause, the judge stops there, and reports it
+            if finding.message and (finding.aspect == "shape" or self.situation.kind == "main"):
+                of_signature(self.subject)  # if it finds another signature, the judge stops there, and reports it
         return found
 
     def _guarantee_of(self, name):
