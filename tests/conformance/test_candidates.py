@@ -338,8 +338,8 @@ def test_parameters_are_named_by_their_attributes():
 
 def test_parameters_that_nobody_described_are_listed():
     (own,) = [unasked for unasked in row_of(Pool(), "attention_pooling").unasked if unasked.what == "its parameters"]
-    assert own.why.startswith("it holds `query`, `kernel`, `turned`: say which argument of the function each is")
-    assert "--parameter ARGUMENT=query" in own.why
+    assert own.why.startswith("it holds `query` [4], which could be `query` or ")
+    assert "--parameter query=query" in own.why
     row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters)
     assert "its parameters" not in [unasked.what for unasked in row.unasked]
     (unasked,) = row_of(lambda x, q, mask=None: x, "mean_pooling").unasked[:1]
@@ -439,8 +439,10 @@ def test_a_module_with_parameters_is_judged_from_the_command_line(here, tmp_path
 
     assert run("--parameter", "query=q", "--fixed", "scale=1.0").exit_code == 0
     assert run("--parameter", "query=q").exit_code == 1
-    undescribed = run("--size", "q=6", "--size", "d=6")
-    assert undescribed.exit_code == 1 and "its parameters: it holds `q`: say which" in undescribed.output
+    undescribed = run()
+    first = "attention_pooling: it holds `q` [6], which could be `query` or "
+    assert undescribed.exit_code == 1 and undescribed.stdout.startswith(first)
+    assert "\nRun again:\n\n  attnpool check " in undescribed.output and " --parameter query=q\n" in undescribed.output
     wrong = run("--parameter", "query=p")
     assert (wrong.exit_code, wrong.output.splitlines()[-1]) == (
         2,
@@ -631,3 +633,61 @@ def test_the_first_of_several_results_is_judged_without_a_wrapper(here):
     command = "check candidates_of_a_test:both --as mean_pooling --quick --dtype float32 --jobs 0"
     assert CliRunner().invoke(application, [*command.split(), "--result", "0"]).exit_code == 0
     assert CliRunner().invoke(application, command.split()).exit_code == 1
+
+
+class Bag:
+    """Two layers, whose kernels are held as torch.nn.Linear holds them."""
+
+    def __init__(self, padded=True):
+        rng = np.random.default_rng(0)
+        self.V = types.SimpleNamespace(weight=rng.standard_normal((3, 4)).astype("f"), bias=np.zeros(3, "f"))
+        self.w = types.SimpleNamespace(weight=rng.standard_normal((1, 3)).astype("f"), bias=np.ones(1, "f"))
+        self.masked = padded
+
+    def __call__(self, x, mask=None):
+        return ref.additive_attention_pooling(
+            x,
+            mask if self.masked else None,
+            kernel=self.V.weight.T,
+            bias=self.V.bias,
+            out_kernel=self.w.weight[0],
+            out_bias=self.w.bias[0],
+        )
+
+
+HELD = {"kernel": "V.weight.T", "bias": "V.bias", "out_kernel": "w.weight[0]", "out_bias": "w.bias[0]"}
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_the_first_message_names_the_parameters_and_the_ready_options(padded):
+    (row,) = conformance.judge(Bag(padded), only=("additive_attention_pooling",), dtypes=("float32",)).rows
+    assert row.proposed == (
+        "--parameter kernel=V.weight.T --parameter bias=V.bias --parameter 'out_kernel=w.weight[0]' "
+        "--parameter 'out_bias=w.bias[0]'"
+    )
+    assert row.causes[0].startswith(
+        "it takes no `kernel`; it holds `V.weight.T` [4, 3], which could be `kernel`; `V.bias`"
+    )
+    again = row_of(Bag(padded), "additive_attention_pooling", parameters=HELD)
+    assert again.status == ("pass" if padded else "fail") and not again.proposed
+
+
+def test_a_candidate_in_a_file_is_judged_as_it_says(current_folder):
+    (current_folder / "held_of_a_test.py").write_text(
+        "import attnpool_ref\nfrom attnpool_ref.conformance import Candidate\n"
+        "cand = Candidate(lambda x, gone: attnpool_ref.mean_pooling(x, ~gone), padding_true=True)\n"
+    )
+    words = [
+        "check",
+        "./held_of_a_test.py:cand",
+        "--as",
+        "mean_pooling",
+        "--quick",
+        "--dtype",
+        "float32",
+        "--jobs",
+        "0",
+    ]
+    assert CliRunner().invoke(application, words).exit_code == 0
+    both = CliRunner().invoke(application, [*words, "--padding-true"])
+    assert both.exit_code == 2 and "is a Candidate, which has its own calling convention" in both.output

@@ -5,6 +5,7 @@ The report then says which guarantees explain others, and which arguments and ch
 
 import functools
 import itertools
+import shlex
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,7 +35,7 @@ from attnpool_ref.conformance.report import (
 )
 from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, GRADIENT, SHAPE
 from attnpool_ref.conformance.running.runner import Runner
-from attnpool_ref.conformance.running.suggestions import Proposal, proposed
+from attnpool_ref.conformance.running.suggestions import Proposal, plainest, proposed
 from attnpool_ref.conformance.scope import Scope
 from attnpool_ref.contract.text import listed
 
@@ -46,6 +47,9 @@ LONG_SUMS = "long sums"
 
 BATCH = 8
 """Number of functions after which adapters clear their compiled programs."""
+
+WAYS = 24
+"""Largest number of ways to name the parameters of a module that are tried in a call."""
 
 STOPPED = "stopped by Ctrl-C"
 
@@ -90,7 +94,7 @@ class RowJudge:
         # the arguments and options that were given, the masks that had padding in them, and why there is no gradient
         self._given, self._masks, self._untraceable = set(), set(), ""
         self._right_of_rank = {}
-        self._began, self.done, self._reference, self._proposal = 0.0, False, None, None
+        self._began, self.done, self._reference, self._proposal, self._unnamed = 0.0, False, None, None, None
         # of the guarantees that are waived for this function no cause is looked for
         self._waived = {
             name.rpartition("/")[2] for name in scope.waive or {} if name.partition("/")[0] in (name, row.name)
@@ -133,7 +137,7 @@ class RowJudge:
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
         self.finish()
-        first = self._proposal or self._of_rank()
+        first = self._proposal or (self._unnamed if self.report.accused else None) or self._of_rank()
         self.report.proposed = first.flags if first else ""
         ends = first is not None and first.ends
         found = [] if ends else causes.diagnose(self._evidence, self._not_waived())
@@ -208,11 +212,13 @@ class RowJudge:
         else:
             adapter = adapters.find(self.candidate.target, self._first_result)
         self.subject = self._subject(adapter, self.scope.dtypes[0])
-        why, undescribed = self.subject.calling.why_not(), self._undescribed()
+        why, self._unnamed = self.subject.calling.why_not(), self._undescribed()
         if why:
-            raise NotApplicable("; ".join(filter(None, (why, undescribed))))
-        if undescribed:
-            self.report.unasked.append(Unasked("its parameters", undescribed))
+            self.report.causes = [f"{why}; {self._unnamed.words}"] if self._unnamed else []
+            self.report.proposed = self._unnamed.flags if self._unnamed else ""
+            raise NotApplicable(why)
+        if self._unnamed:
+            self.report.unasked.append(Unasked("its parameters", self._unnamed.words))
         side = self.candidate.padding
         if side is not None:
             self.report.unasked.append(Unasked(f"padding elsewhere than on the {side}", f"its padding is {side}"))
@@ -220,18 +226,36 @@ class RowJudge:
         return adapter
 
     def _undescribed(self):
-        """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
-        given = self.candidate.parameters
-        names = [] if callable(given) else held_parameters.as_kernels(self.candidate.target)
+        """Returns a proposal for parameters that the implementation holds and ``parameters`` does not name, or None."""
+        given, target = self.candidate.parameters, self.candidate.target
+        names = [] if callable(given) else held_parameters.as_kernels(target)
         if given and not callable(given):
             names = [n for n in names if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
-            return f"it holds {listed(names)}, which no --parameter names" if names else ""
+            return Proposal(f"it holds {listed(names)}, which no --parameter names", "") if names else None
         if not names:
-            return ""
-        return (
-            f"it holds {listed(names)}: say which argument of the function each is, by its attribute (--parameter "
-            f"ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}})"
-        )
+            return None
+        ways = held_parameters.assignments(self.row, target, self.subject.calling.names)
+        if not ways:
+            one = f"--parameter ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}}"
+            return Proposal(f"it holds {listed(names)}: say which argument of the function each is ({one})", "")
+        right = next((way for way in ways[:WAYS] if self._is_right_with(way)), None)
+        best, ways = right or ways[0], [right] if right else ways
+        parts = []
+        for key, path in best.items():
+            others = dict.fromkeys(k for way in ways for k, other in way.items() if other == path)
+            shape = list(held_parameters.at(target, path).shape)
+            parts.append(f"`{path}` {shape}, which could be {' or '.join(f'`{k}`' for k in {key: None} | others)}")
+        flags = shlex.join(word for key, path in best.items() for word in ("--parameter", f"{key}={path}"))
+        return Proposal(f"it holds {'; '.join(parts)}: run again with `{flags}` (parameters={best!r})", flags)
+
+    def _is_right_with(self, parameters):
+        """Returns whether the plainest call is right if the implementation holds these parameters."""
+        try:
+            candidate = replace(self.candidate, parameters=parameters)
+            subject = Subject(self.row, candidate, self.subject.adapter, self.subject.dtype, {}, self.watch)
+            return any(plainest(subject, padded)[1] for padded in (True, False))
+        except ValueError:  # two parameters disagree on a size
+            return False
 
     def _subject(self, adapter, dtype):
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.whole_contract)

@@ -72,7 +72,7 @@ def of_signature(subject):
     """
     if subject.suggested is None:
         subject.suggested = None, ""  # for findings of the calls that follow
-        shapes, right = _plainest(subject)
+        shapes, right = plainest(subject)
         found = (
             None if right else next(itertools.chain(_of_masks(subject), () if shapes else _proposals(subject)), None)
         )
@@ -98,7 +98,7 @@ def _of_masks(subject):
 
     def is_right(**options):
         try:
-            return _plainest(_changed(subject, row, some_real=True, **options))[1]
+            return plainest(_changed(subject, row, some_real=True, **options))[1]
         except ValueError:  # such as a side of padding together with lengths
             return False
 
@@ -119,14 +119,14 @@ def _proposals(subject):
     arguments = subject.row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and a.batched and a.own and subject.calling.takes(k)]
     for names in dict.fromkeys((*((key,) for key in data), tuple(data[1:]))) if len(data) > 1 else ():
-        if _plainest(_changed(subject, row, shared=(*candidate.shared, *names)))[0]:
+        if plainest(_changed(subject, row, shared=(*candidate.shared, *names)))[0]:
             named = " and one ".join(f"`{name}` [{', '.join(arguments[name].own)}]" for name in names)
             flags = " ".join(f"--shared {name}" for name in names)
             yield Proposal(
                 f"your function takes one {named} for all examples: run again with `{flags}` (shared={names!r})", flags
             )
     for axis in dict.fromkeys(a.lacks for k, a in arguments.items() if a.lacks and subject.calling.takes(k)):
-        if _plainest(_changed(subject, row, without=(*candidate.without, axis)))[0]:
+        if plainest(_changed(subject, row, without=(*candidate.without, axis)))[0]:
             words = f"lacks the optional axis {axis}: run again with `--without {axis}` (without=({axis!r},))"
             yield Proposal(f"your function {words}", f"--without {axis}")
 
@@ -146,10 +146,15 @@ def _changed(subject, row, **options):
     return type(subject)(row, candidate, subject.adapter, subject.dtype, {}, subject.watch)
 
 
-def _plainest(subject):
-    """Returns whether the call with the required arguments and the masks has results of the right shapes, and is right."""
+def plainest(subject, padded=True):
+    """Returns whether the call with the required arguments and the masks has results of the right shapes, and is right.
+
+    Without ``padded`` the masks are all True.
+    """
     case, _ = next(drawing.cases_of(subject.row, subject.calling.restrict, (), False))
     try:
+        if not padded:
+            case = case.with_values("no padding", **{key: np.ones_like(case.values[key]) for key in case.given("mask")})
         case = subject.fit(case)
         want, got = subject.exact(case), subject.outputs(case)
         shapes = [array.shape for array in got] == [array.shape for array in want]
