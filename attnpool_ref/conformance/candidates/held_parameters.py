@@ -90,6 +90,17 @@ def at(target, path):
     return found
 
 
+def code_of(target, path, root):
+    """Returns the expression of :func:`at` in Python, of the variable ``root``."""
+    found, code = _owner(target), root
+    for part in path.replace("[", ".[").split("."):
+        is_item = isinstance(found, Mapping) or (part.isdigit() and isinstance(found, Sequence))
+        key = repr(part) if isinstance(found, Mapping) else part
+        code += part if part.startswith("[") else f"[{key}]" if is_item else f".{part}"
+        found = _part(found, part)
+    return code
+
+
 def _part(found, part):
     if _INDEX.fullmatch(part):
         return found[int(part[1:-1])]

@@ -34,6 +34,7 @@ from attnpool_ref.conformance.report import (
     guarantees,
 )
 from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, GRADIENT, SHAPE
+from attnpool_ref.conformance.running import snippets
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.suggestions import Proposal, plainest, proposed
 from attnpool_ref.conformance.scope import Scope
@@ -444,8 +445,8 @@ class RowJudge:
             kept.status = kept.status if kept.status == BROKEN else HELD
             return
         kept.status = BROKEN
-        title, size = (LONG_SUMS, drawing.LONG) if found is None else (found.case.title, found.case.size())
-        snippet = f"# {title}: an input too long to print"
+        snippet = "" if found is None else snippets.reproduce(subject, found)
+        size = drawing.LONG if found is None else found.case.size()
         kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
 
     def _lacks(self, subject):
