@@ -82,7 +82,8 @@ def remarks(row):
         yield "all these differ only in fully masked rows: if they never occur, say so (some_real=True, --some-real)"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
-    yield from (f"{unasked.what}: {unasked.why}" for unasked in row.unasked if unasked.what == PARAMETERS)
+    parameters = [each for each in row.unasked if each.what == PARAMETERS and each.why not in row.causes]
+    yield from (f"{unasked.what}: {unasked.why}" for unasked in parameters)
     yield from (f"{unasked.what} was not judged" for unasked in row.unasked if unasked.what.startswith(PADDING))
     others = [unasked for unasked in row.unasked if row.cases and unasked.why.startswith(f"{PARAMETERS} are ")]
     if others:
@@ -113,7 +114,7 @@ def others(row):
     if held:
         yield f"held: {', '.join(held)}"
     reasons = {}
-    for unasked in row.unasked:
+    for unasked in (each for each in row.unasked if each.why not in row.causes):
         reasons.setdefault(("skipped", unasked.why), []).append(unasked.what)
     for kept in row.guarantees.values():
         if outcome(kept) == NOT_APPLICABLE and row.cases:

@@ -215,8 +215,9 @@ class RowJudge:
         self.subject = self._subject(adapter, self.scope.dtypes[0])
         why, self._unnamed = self.subject.calling.why_not(), self._undescribed()
         if why:
-            self.report.causes = [f"{why}; {self._unnamed.words}"] if self._unnamed else []
-            self.report.proposed = self._unnamed.flags if self._unnamed else ""
+            if self._unnamed:
+                why = f"{why}; {self._unnamed.words}"
+                self.report.causes, self.report.proposed = [why], self._unnamed.flags
             raise NotApplicable(why)
         if self._unnamed:
             self.report.unasked.append(Unasked("its parameters", self._unnamed.words))
