@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from attnpool_ref import table
 from attnpool_ref.conformance.candidates.chunks import InChunks, named
-from attnpool_ref.conformance.option import documented, option
+from attnpool_ref.conformance.option import documented, option, options_of
 
 SIDES = ("left", "right")
 MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
@@ -203,16 +203,12 @@ class Candidate:
 
         ``arrays`` and a function ``parameters`` are left out.
         """
-        said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
-        said |= {"padding": self.padding}
-        said |= {"mask_required": self.mask_required, "some_real": self.some_real}
-        said |= {"batched": self.batched, "same_batch": self.same_batch}
-        said |= {"shared": list(self.shared), "without": list(self.without)}
-        said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
+        said = {name: getattr(self, name) for name in options_of(Candidate) if name != "arrays"}
+        said |= {key: list(value) for key, value in said.items() if isinstance(value, tuple)}
+        said |= {"arguments": dict(self.arguments), "sizes": dict(self.sizes)}
         said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
         said |= {"parameters": dict(self.parameters) if isinstance(self.parameters, Mapping) else {}}
-        said = {key: value for key, value in said.items() if value}
-        return said if self.result is None else said | {"result": self.result}
+        return {key: value for key, value in said.items() if value or (key == "result" and value == 0)}
 
     def called(self):
         """Returns the callable whose results are judged: the target, or its result with the index :attr:`result`."""
