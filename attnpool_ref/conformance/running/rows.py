@@ -186,7 +186,7 @@ class RowJudge:
             if argument.kind == "mask" and not hides:
                 yield (
                     f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
-                    f"(leave=({key!r},), --leave {key})"
+                    f"(leave=({key!r},), --leave {key}); if all padding is on one side, say which (--padding left)"
                 )
             if key not in calling.declared:
                 continue
