@@ -51,6 +51,11 @@ class JudgingCommand(click.Command):
             self._all = [*arguments, *_options_of_the_judge(), *(each for each in self._own if each not in arguments)]
         return self._all
 
+    def parse_args(self, ctx, args):
+        """Parses the arguments, and stores the command line in ``ctx.meta``."""
+        ctx.meta["command"] = shlex.join(["attnpool", "check", *args])
+        return super().parse_args(ctx, args)
+
     @params.setter
     def params(self, own):
         self._own, self._all = own, None
@@ -74,6 +79,7 @@ def _option(each, declared):
     plain: dict[str, dict[str, Any]] = {
         "flag": {"is_flag": True},
         "text": {"default": each.default},
+        "count": {"type": click.IntRange(0)},
         "choice": {"type": click.Choice(declared.choices)},
         "choices": {"type": click.Choice(declared.choices), "multiple": True},
         "functions": {"type": FunctionName(), "multiple": True},
@@ -294,6 +300,7 @@ def check(then, candidate, layouts, row, quick, everything, json_file, junit_fil
         files={"json": json_file, "junit": junit_file},
         time_limit=time_limit,
         jobs=jobs,
+        command=click.get_current_context().meta["command"],
         calls=calls,
         **scope,
     )

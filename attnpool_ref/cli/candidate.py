@@ -10,7 +10,7 @@ from typing import Any
 
 from attnpool_ref import cli, table
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.conformance.candidates import Candidate, naming
+from attnpool_ref.conformance.candidates import Candidate, as_candidate, naming
 from attnpool_ref.conformance.candidates.capture import said
 
 
@@ -35,10 +35,15 @@ class Named:
 
         Raises:
           Refused: see :func:`find_candidate`.
-          ValueError: the calling convention is not valid.
+          ValueError: the calling convention is not valid, or the implementation is a Candidate, which has its own.
         """
         target, rows = find_candidate(self.words, self.row)
-        return Candidate(target, **(self.calls or {})), tuple(dict.fromkeys(self.only)) or rows
+        given = {
+            key: value for key, value in (self.calls or {}).items() if value or (value == 0 and value is not False)
+        }
+        if isinstance(target, Candidate) and given:
+            raise Refused(f"{self.words} is a Candidate, which has its own calling convention: leave out the options")
+        return as_candidate(target, given), tuple(dict.fromkeys(self.only)) or rows
 
 
 def find_candidate(candidate, row=None):
@@ -59,7 +64,7 @@ def find_candidate(candidate, row=None):
     function = module
     for part in attribute.split("."):
         function = getattr(function, part, None)
-    if not callable(function):
+    if not callable(function) and not isinstance(function, Candidate):
         raise Refused(f"{module_name} has no function {attribute!r}")
     row = row or attribute.rpartition(".")[2]
     if row not in table.BY_NAME:

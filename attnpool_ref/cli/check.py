@@ -48,12 +48,12 @@ def process_pool(named, quick, time_limit):
     return ProcessPool(Setup(pickle.dumps(named), environment=environment, first=True), named.words, time_limit)
 
 
-def run(candidate, *, files=None, everything=False, quick=False, jobs=None, time_limit=TIME_LIMIT, **words):
+def run(candidate, *, files=None, everything=False, quick=False, jobs=None, time_limit=TIME_LIMIT, command="", **words):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
     ``files`` has the files to which the report is also written, by format; existing files are replaced. If one of them
     is standard output, the report in words goes to standard error. With ``everything`` it also lists what held and what
-    was not judged. ``words`` are further arguments of :func:`question`.
+    was not judged. ``command`` is the command line, to be printed with proposed options. ``words`` are further arguments of :func:`question`.
     ``jobs`` is the number of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and
     judged in this process, without ``time_limit``. The exit status is that of the verdict (0, 1 or 3), 70 after an error of the judge itself, or
     130 after Ctrl-C.
@@ -87,11 +87,11 @@ def run(candidate, *, files=None, everything=False, quick=False, jobs=None, time
     except InternalError as error:
         print(f"Error: {error}", file=sys.stderr)
         return INTERNAL
-    _show(report, files, everything, sys.stderr if piped else sys.stdout)
+    _show(report, files, everything, sys.stderr if piped else sys.stdout, command)
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
 
 
-def _show(report, files, everything, out):
+def _show(report, files, everything, out, command):
     from attnpool_ref.cli import verdicts  # imported only now, so that the child process starts earlier
     from attnpool_ref.cli.finding import console
     from attnpool_ref.conformance import formats
@@ -102,7 +102,7 @@ def _show(report, files, everything, out):
             print(text)
         else:
             Path(name).write_text(text, encoding="utf-8")
-    verdicts.render(report, console(out), everything)
+    verdicts.render(report, console(out), everything, command)
 
 
 def _jobs(properties):

@@ -122,7 +122,7 @@ def _refused_as_values():
         raise ValueError(error.format_message()) from None
 
 
-def _question(candidate, *, files, everything, jobs, time_limit, quick, **words):
+def _question(candidate, *, files, everything, jobs, time_limit, quick, command, **words):
     """Translates options of ``attnpool check`` into (implementation, arguments of the judge, pool of processes).
 
     The pool is None with ``--jobs 0``.

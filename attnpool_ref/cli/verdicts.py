@@ -11,10 +11,10 @@ from attnpool_ref.conformance.report import MISSING, NOT_APPLICABLE
 STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "missing": "yellow", "n/a": "dim"}
 
 
-def render(report, out, everything=False):
+def render(report, out, everything=False, command=""):
     """Prints the causes, the broken guarantees with the smallest failing case, the table, and notes.
 
-    What held and what was not judged is listed with ``everything``, and counted without. ``out`` is a console of rich.
+    ``command`` is the command line, which is printed again with the options that the judge proposes. What held and what was not judged is listed with ``everything``, and counted without. ``out`` is a console of rich.
     """
     if report.rows and all(row.status == MISSING for row in report.rows):
         own = report.candidate
@@ -22,10 +22,13 @@ def render(report, out, everything=False):
             [f"No function of {own} is named as in attnpool: write {own}:FUNCTION --as NAME (see attnpool find)."], out
         )
         return
-    causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
-    for cause in causes:
-        out.print(Text(cause, "bold red"))
-    _write([*([""] if causes else []), *_broken(report)], out)
+    causes = [(cause == words.UNKNOWN, f"{row.name}: {cause}") for row in report.rows for cause in words.causes(row)]
+    for _, cause in sorted(causes, key=lambda each: each[0]):  # known ones first
+        out.print(Text(words.wrapped(words.printable(cause), out.width), "bold red"), soft_wrap=True)
+    proposed = dict.fromkeys(row.proposed for row in report.rows if row.proposed)
+    if command and len(proposed) == 1:
+        out.file.write(f"\nRun again:\n\n  {command} {next(iter(proposed))}\n")
+    _write([*([""] if causes or proposed else []), *_broken(report)], out)
     smallest = report.smallest_failure
     if smallest is not None and smallest.snippet:
         dtype = f" in {smallest.dtype}" if smallest.dtype else ""

@@ -18,13 +18,13 @@ WIDTH = 116
 
 @dataclass(frozen=True)
 class Option:
-    """Help of an option, and its form on the command line.
+    """Text of an option, and its form on the command line.
 
     Attributes:
-      says: the option's help in Python.
+      says: the option's help, in Python and on the command line.
       flag: the option's name on the command line, such as "--dtype", or "" if the command does not have it.
-      help: the option's help on the command line.
-      kind: the form of the value on the command line: "flag", "text", "choice" (one of ``choices``), "choices" (several of them), "names" (several texts), "functions" (names of
+      kind: the form of the value on the command line: "flag", "text", "count" (an integer of at least
+        0), "choice" (one of ``choices``), "choices" (several of them), "names" (several texts), "functions" (names of
         attnpool functions); or several KEY=VALUE, where the values are texts ("pairs"), sizes or names of axes
         ("sizes"), or Python literals, or else texts ("literals"). The default on the command line is that in Python
         for a text, and False, None or () for the other kinds.
@@ -35,19 +35,25 @@ class Option:
 
     says: str = ""
     flag: str = ""
-    help: str = ""
     kind: str = "flag"
     choices: tuple[str, ...] = ()
     metavar: str | None = None
     example: str = ""
 
+    @property
+    def help(self):
+        """The option's help on the command line."""
+        text = self.says.replace("``", "").replace('"', "")
+        repeated = "" if self.kind in ("flag", "text", "count", "choice") else " May be repeated."
+        return text[:1].upper() + text[1:] + repeated
 
-def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the_command_line) -> Any:
+
+def option(default, says, check: Callable[[Any], Any] | None = None, **on_the_command_line) -> Any:
     """Returns a dataclass field that is an option.
 
     Args:
       default: the option's default; if it is a type, such as ``dict``, each instance gets a new object of this type.
-      says: the option's help in Python; empty if the docstring of the dataclass describes the field.
+      says: the option's help.
       check: validates the value and returns it in the form that the field holds.
       **on_the_command_line: the fields of :class:`Option` but ``says``.
     """
@@ -106,9 +112,19 @@ def takes_options_of(kind, without=(), **defaults):
     return decorate
 
 
-def _documented(text, options):
-    lines = [f"{name}: {each.metadata['option'].says}" for name, each in options.items()]
-    lines.append("**calls: the calling convention: the fields of :class:`~attnpool_ref.conformance.Candidate`.")
+def documented(kind):
+    """Adds the help of a dataclass's options to its docstring, in place of the line about ``**options``."""
+    kind.__doc__ = _documented(
+        kind.__doc__ or "", {each.name: each for each in fields(kind) if "option" in each.metadata}, []
+    )
+    return kind
+
+
+CALLS = ["**calls: the calling convention: the fields of :class:`~attnpool_ref.conformance.Candidate`."]
+
+
+def _documented(text, options, more=CALLS):
+    lines = [f"{name}: {each.metadata['option'].says}" for name, each in options.items()] + more
     wrapped = [
         textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
         for line in lines

@@ -71,21 +71,20 @@ class Scope:
 
     only: tuple[str, ...] = option(
         (),
-        "names of the attnpool functions to judge; all of them if empty.",
+        "names of the attnpool functions to judge; by default all.",
         _functions,
         flag="--only",
         kind="functions",
         metavar="NAME",
-        help="Judge only this function; may be repeated.",
     )
     dtypes: tuple[str, ...] = option(
         DTYPES,
-        "names of the dtypes to judge; many checks run only in the first one.",
+        "dtypes to judge; many checks run only in the first one. By default the command judges all four, with --quick "
+        "float32 and bfloat16.",
         _dtypes,
         flag="--dtype",
         kind="choices",
         choices=DTYPES,
-        help="Judge only this dtype; may be repeated; by default all four, with --quick float32 and bfloat16.",
     )
     strict: bool = option(
         False,
@@ -118,14 +117,13 @@ class Scope:
     )
     waive: Mapping[str, str] | None = option(
         None,
-        'guarantees that need not hold, each with the reason: ``{"1e30 in padding": "inputs are finite"}``, or of one '
-        'function: ``{"mean_pooling/1e30 in padding": ...}``. A waiver that waives nothing fails.',
+        "guarantees that need not hold, each with the reason, also of one function: mean_pooling/1e30 in padding=why. A "
+        "waiver that waives nothing fails.",
         _waivers,
         flag="--waive",
         kind="pairs",
-        metavar="NAME=REASON",
+        metavar="GUARANTEE=REASON",
         example="1e30 in padding=inputs are finite",
-        help="A guarantee, or FUNCTION/GUARANTEE, that need not hold, and the reason; may be repeated.",
     )
     seed: str = option(
         "",
@@ -134,7 +132,6 @@ class Scope:
         str,
         flag="--seed",
         kind="text",
-        help="Draw other random cases; the same text draws the same cases on every machine.",
     )
     whole_contract: bool = False
     """Whether everything in ``docs/contract.md`` is judged, as only this project's own functions are; no option."""

@@ -176,7 +176,9 @@ def test_data_with_one_batch_axis_are_named_if_only_these_are_right():
         return (total / np.maximum(np.sum(mask[..., None], 1), 1)).astype(x.dtype)
 
     row = row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True)
-    assert row.causes == ["right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"]
+    assert row.causes == [
+        "your function takes only data with one batch axis, such as [B, L, d]: run again with `--batched` (batched=True)"
+    ]
     assert "the result has shape" in row.accused[0].smallest.message and row.accused[0].guarantee == "shape"
     assert (
         row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True, batched=True).status == "pass"
@@ -336,8 +338,8 @@ def test_parameters_are_named_by_their_attributes():
 
 def test_parameters_that_nobody_described_are_listed():
     (own,) = [unasked for unasked in row_of(Pool(), "attention_pooling").unasked if unasked.what == "its parameters"]
-    assert own.why.startswith("it holds `query`, `kernel`, `turned`: say which argument of the function each is")
-    assert "--parameter ARGUMENT=query" in own.why
+    assert own.why.startswith("it holds `query` [4], which could be `query` or ")
+    assert "--parameter query=query" in own.why
     row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters)
     assert "its parameters" not in [unasked.what for unasked in row.unasked]
     (unasked,) = row_of(lambda x, q, mask=None: x, "mean_pooling").unasked[:1]
@@ -415,6 +417,8 @@ def here(current_folder):
         "import attnpool_ref\n"
         "def pool(tokens, *, padding=None):\n"
         "    return attnpool_ref.mean_pooling(tokens, None if padding is None else ~padding)\n"
+        "def both(x, mask=None):\n"
+        "    return attnpool_ref.mean_pooling(x, mask), 1\n"
     )
 
 
@@ -435,8 +439,10 @@ def test_a_module_with_parameters_is_judged_from_the_command_line(here, tmp_path
 
     assert run("--parameter", "query=q", "--fixed", "scale=1.0").exit_code == 0
     assert run("--parameter", "query=q").exit_code == 1
-    undescribed = run("--size", "q=6", "--size", "d=6")
-    assert undescribed.exit_code == 1 and "its parameters: it holds `q`: say which" in undescribed.output
+    undescribed = run()
+    first = "attention_pooling: it holds `q` [6], which could be `query` or "
+    assert undescribed.exit_code == 1 and undescribed.stdout.startswith(first)
+    assert "\nRun again:\n\n  attnpool check " in undescribed.output and " --parameter query=q\n" in undescribed.output
     wrong = run("--parameter", "query=p")
     assert (wrong.exit_code, wrong.output.splitlines()[-1]) == (
         2,
@@ -583,3 +589,106 @@ def test_the_device_of_jax_arrays_is_that_of_new_arrays(monkeypatch):
 def test_the_device_of_jax_arrays_is_named_under_a_mesh_of_several():
     with jax.set_mesh(jax.make_mesh((2,), ("a",), devices=jax.devices()[:2])):
         assert JaxArrays().device().startswith("cpu ")
+
+
+def last_slot(hidden):
+    return hidden[:, -1].copy()
+
+
+def test_padding_that_is_always_on_one_side_is_judged_there_only():
+    row = row_of(last_slot, "last_pooling", padding="left", batched=True)
+    assert row.status == "pass" and row.guarantees["values under masks"].status == "held", (row.partial, row.failures)
+    assert "padding elsewhere than on the left was not judged" in words.remarks(row)
+    assert "values under masks" in [k.guarantee for k in row_of(last_slot, "last_pooling", padding="right").accused]
+    (why,) = row_of(last_slot, "last_pooling", batched=True).partial
+    assert why.endswith("if all padding is on one side, say which (--padding left)")
+
+    def first_slot_counts(x, mask=None):
+        assert mask is None or np.all(np.diff(mask.astype(int)) <= 0), "padding on the right"
+        return ref.mean_pooling(x, mask)
+
+    assert row_of(first_slot_counts, "mean_pooling", padding="right").status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"padding": "both"}, "no side of padding is called 'both', needs one of left, right"),
+        ({"padding": "left", "mask_form": "lengths"}, "padding says nothing of a mask in the form 'lengths'"),
+    ],
+)
+def test_a_side_of_padding_is_validated(options, message):
+    with pytest.raises(ValueError, match=message):
+        Candidate(last_slot, **options)
+
+
+def test_the_first_of_several_results_is_judged_without_a_wrapper(here):
+    def pooled_and_more(x, mask=None):
+        return ref.mean_pooling(x, mask), np.ones(3)
+
+    assert row_of(pooled_and_more, "mean_pooling", result=0).status == "pass"
+    (failure,) = row_of(pooled_and_more, "mean_pooling").guarantees["shape"].failures
+    assert "--result 0" in failure.message
+    inverted = row_of(lambda x, mask: (ref.mean_pooling(x, ~mask), 1), "mean_pooling", result=0)
+    assert "candidate(x, mask)[0])" in inverted.guarantees["values under masks"].failures[0].snippet
+    command = "check candidates_of_a_test:both --as mean_pooling --quick --dtype float32 --jobs 0"
+    assert CliRunner().invoke(application, [*command.split(), "--result", "0"]).exit_code == 0
+    assert CliRunner().invoke(application, command.split()).exit_code == 1
+
+
+class Bag:
+    """Two layers, whose kernels are held as torch.nn.Linear holds them."""
+
+    def __init__(self, padded=True):
+        rng = np.random.default_rng(0)
+        self.V = types.SimpleNamespace(weight=rng.standard_normal((3, 4)).astype("f"), bias=np.zeros(3, "f"))
+        self.w = types.SimpleNamespace(weight=rng.standard_normal((1, 3)).astype("f"), bias=np.ones(1, "f"))
+        self.masked = padded
+
+    def __call__(self, x, mask=None):
+        return ref.additive_attention_pooling(
+            x,
+            mask if self.masked else None,
+            kernel=self.V.weight.T,
+            bias=self.V.bias,
+            out_kernel=self.w.weight[0],
+            out_bias=self.w.bias[0],
+        )
+
+
+HELD = {"kernel": "V.weight.T", "bias": "V.bias", "out_kernel": "w.weight[0]", "out_bias": "w.bias[0]"}
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_the_first_message_names_the_parameters_and_the_ready_options(padded):
+    (row,) = conformance.judge(Bag(padded), only=("additive_attention_pooling",), dtypes=("float32",)).rows
+    assert row.proposed == (
+        "--parameter kernel=V.weight.T --parameter bias=V.bias --parameter 'out_kernel=w.weight[0]' "
+        "--parameter 'out_bias=w.bias[0]'"
+    )
+    assert row.causes[0].startswith(
+        "it takes no `kernel`; it holds `V.weight.T` [4, 3], which could be `kernel`; `V.bias`"
+    )
+    again = row_of(Bag(padded), "additive_attention_pooling", parameters=HELD)
+    assert again.status == ("pass" if padded else "fail") and not again.proposed
+
+
+def test_a_candidate_in_a_file_is_judged_as_it_says(current_folder):
+    (current_folder / "held_of_a_test.py").write_text(
+        "import attnpool_ref\nfrom attnpool_ref.conformance import Candidate\n"
+        "cand = Candidate(lambda x, gone: attnpool_ref.mean_pooling(x, ~gone), padding_true=True)\n"
+    )
+    words = [
+        "check",
+        "./held_of_a_test.py:cand",
+        "--as",
+        "mean_pooling",
+        "--quick",
+        "--dtype",
+        "float32",
+        "--jobs",
+        "0",
+    ]
+    assert CliRunner().invoke(application, words).exit_code == 0
+    both = CliRunner().invoke(application, [*words, "--padding-true"])
+    assert both.exit_code == 2 and "is a Candidate, which has its own calling convention" in both.output

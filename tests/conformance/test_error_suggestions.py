@@ -5,9 +5,11 @@ import types
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
+from attnpool_ref.cli.application import application
 from attnpool_ref.conformance.candidates import adapters
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "long": False}
@@ -15,7 +17,7 @@ FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "long": False}
 
 def messages_of(function, name="mean_pooling", **options):
     (row,) = conformance.judge(function, only=(name,), **(FEW | options)).rows
-    return {failure.message for failure in row.failures}
+    return {failure.message + failure.hint for failure in row.failures}
 
 
 def test_an_array_of_numpy_where_a_tensor_was_needed_is_told():
@@ -37,11 +39,40 @@ def test_a_mask_of_integers_that_is_not_taken_is_told():
             raise TypeError("~ needs booleans")
         return ref.mean_pooling(x, mask)
 
-    (message,) = messages_of(pool, shapes=("broadcasting",), broadcasting=True)
-    assert message.endswith(
-        "; its mask was of integers: if it takes booleans only, say so (mask_form='boolean', --mask-form boolean)"
+    hint = "; its mask was of integers: if it takes booleans only, say so (mask_form='boolean', --mask-form boolean)"
+    (row,) = conformance.judge(pool, only=("mean_pooling",), **(FEW | {"shapes": ("broadcasting",)})).rows
+    assert row.status == "pass" and any(
+        note.endswith(hint) for note in row.guarantees["arguments that broadcast"].notes
     )
-    assert not messages_of(pool, shapes=("broadcasting",), broadcasting=True, mask_form="boolean")
+    (message,) = messages_of(selected, shapes=("broadcasting",))
+    assert message.startswith("the result is ") and message.endswith(hint)
+    assert not messages_of(selected, shapes=("broadcasting",), mask_form="boolean")
+
+
+def selected(x, mask=None):
+    return ref.mean_pooling(x, mask if mask is None or mask.dtype == bool else mask == 0)
+
+
+FORMS = {
+    "integer": lambda scores, mask: np.where(1 + -mask, -np.inf, scores),
+    "additive": lambda scores, mask: scores + mask,
+    "lengths": lambda scores, mask: np.where(np.arange(scores.shape[-1]) < mask[..., None], scores, -np.inf),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_first_message_has_the_form_of_masks_with_which_the_call_is_right(form):
+    def softmax(scores, mask):
+        scores = FORMS[form](scores, mask).astype(scores.dtype)
+        weights = np.exp(scores - np.max(scores, -1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True)
+
+    options = FEW | {"mask_required": True, "some_real": True}
+    (row,) = conformance.judge(softmax, only=("masked_softmax",), **options).rows
+    assert row.status == "fail" and row.proposed == f"--mask-form {form}"
+    assert row.causes[0].startswith("your function takes masks as ") and f"`--mask-form {form}`" in row.causes[0]
+    (row,) = conformance.judge(softmax, only=("masked_softmax",), mask_form=form, **options).rows
+    assert row.guarantees["values under masks"].status == "held" and not row.proposed, row.failures
 
 
 def test_a_call_without_an_argument_that_defaults_to_none_is_told():
@@ -84,6 +115,28 @@ def test_arguments_that_were_exchanged_by_place_are_named_below_the_error():
 
     (row,) = conformance.judge(exchanged, only=("mean_pooling",), **FEW, mask_required=True).rows
     words = "`x` was passed as `m` and `mask` was passed as `bag`, by place: if that is wrong, say so (--arg m=mask --arg bag=x)"
-    assert words in row.guarantees["an answer"].failures[0].message
+    assert words in row.guarantees["an answer"].failures[0].hint
     names = {"m": "mask", "bag": "x"}
     assert conformance.judge(exchanged, only=("mean_pooling",), **FEW, mask_required=True, arguments=names).passed
+
+
+def test_a_wrong_function_of_three_axes_is_told_of_batched_and_its_mistake_is_named():
+    def pool(x, mask):
+        assert x.ndim == 3
+        return ref.mean_pooling(x, ~mask)
+
+    (row,) = conformance.judge(pool, only=("mean_pooling",), **(FEW | {"shapes": ("no batch", "rank 1")})).rows
+    assert row.proposed == "--batched" and "run again with `--batched`" in row.causes[0]
+    assert row.causes[1].startswith("equals the definition with `~mask`")
+    (row,) = conformance.judge(pool, only=("mean_pooling",), batched=True, **FEW).rows
+    assert not row.proposed and row.causes[0].startswith("equals the definition with `~mask`")
+
+
+def test_the_command_is_printed_again_with_the_options_that_are_missing(current_folder):
+    (current_folder / "batched_of_a_test.py").write_text(
+        "import attnpool_ref\ndef pool(x, mask):\n    assert x.ndim == 3\n    return attnpool_ref.mean_pooling(x, mask)\n"
+    )
+    words = "check ./batched_of_a_test.py:pool --as mean_pooling --dtype float32 --jobs 0"
+    result = CliRunner().invoke(application, words.split())
+    assert result.exit_code == 1 and f"\nRun again:\n\n  attnpool {words} --batched\n" in result.output
+    assert CliRunner().invoke(application, [*words.split(), "--batched"]).exit_code == 0

@@ -1,5 +1,6 @@
 """Reports as JSON and JUnit XML: each says what the judgement found, and is what it claims to be."""
 
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -8,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
+from attnpool_ref.cli import verdicts
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.formats import words
@@ -158,6 +161,22 @@ def test_wrong_values_without_a_known_cause_are_said_to_have_none():
     assert words.causes(row) == ["no cause found."]
     (row,) = conformance.judge(ref.mean_pooling, only=("mean_pooling",), **few).rows
     assert words.causes(row) == []
+
+
+def test_known_causes_come_before_what_has_none_and_are_wrapped_like_other_lines():
+    def unknown(x, mask=None):
+        return ref.mean_pooling(x, mask) * np.float32(1.01)
+
+    def inverted_mean(x, mask):
+        return ref.mean_pooling(x, ~mask)
+
+    both = {"max_pooling": unknown, "mean_pooling": inverted_mean}
+    report = conformance.judge(both, only=tuple(both), **FEW)
+    out = io.StringIO()
+    verdicts.render(report, Console(file=out, width=40))
+    first = out.getvalue().splitlines()
+    assert first[:2] == ["mean_pooling: equals the definition with", "  `~mask`: its masks mean the opposite"]
+    assert "max_pooling: no cause found." in first[2:5]
 
 
 def test_lines_are_wrapped_between_words_only():

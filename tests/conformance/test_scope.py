@@ -91,7 +91,19 @@ def test_the_command_has_each_option_that_has_a_flag(kind, name):
     found = [each for each in COMMAND.params if each.name == name]
     assert [each.opts for each in found] == ([[declared.flag]] if declared.flag else [])
     assert all(each.help == declared.help != "" for each in found)
-    assert declared.says or f"\n  {name}: " in str(inspect.getdoc(kind))
+    if kind is Candidate:
+        text = " ".join(str(inspect.getdoc(kind)).split())
+        assert f"{name}: {' '.join(declared.says.split())}" in text
+
+
+def test_the_help_of_the_command_is_the_text_of_the_option():
+    declared = options_of(Candidate)
+    assert declared["padding_true"].help == "Your masks are True (or 1) at padding."
+    assert (
+        declared["shared"].help
+        == "Data that all examples share, such as query: they have no batch axes in any call. May be repeated."
+    )
+    assert "``" not in "".join(each.help for each in declared.values())
 
 
 @every_option
@@ -116,7 +128,7 @@ def test_the_command_judges_with_the_defaults_of_a_scope():
     [
         ("--arg mask", "--arg mask needs THEIRS=OURS, as in --arg attention_mask=mask"),
         ("--size d=-1", "--size d=-1 needs a whole number, as in --size d=6"),
-        ("--waive shape", "--waive shape needs NAME=REASON, as in --waive '1e30 in padding=inputs are finite'"),
+        ("--waive shape", "--waive shape needs GUARANTEE=REASON, as in --waive '1e30 in padding=inputs are finite'"),
         ("--waive shap=x", "--waive: no guarantee is called 'shap'; did you mean shape"),
         ("--dtype float8", "'float8' is not one of 'float32', 'bfloat16', 'float16', 'float64'"),
         ("--only mean_poling", "did you mean mean_pooling"),
@@ -131,7 +143,7 @@ def test_wrong_words_of_the_command_are_refused(words, message):
 def test_a_new_option_is_one_entry():
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Wider(Scope):
-        ratio: str = option("half", "how much.", flag="--ratio", kind="text", help="How much.")
+        ratio: str = option("half", "how much.", flag="--ratio", kind="text")
 
     @takes_options_of(Wider, without=("only",), ratio="most")
     def function(candidate, **options):

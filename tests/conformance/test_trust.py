@@ -97,7 +97,7 @@ def test_more_than_one_result_is_told_with_what_to_write(other, guarantee):
 
     (row,) = conformance.judge(several, **FEW).rows
     (kept,) = row.accused
-    words = "2 results, needs 1; judge a wrapper that returns the first, [0], or give the name of its option"
+    words = "2 results, needs 1; judge one of them (--result 0), or give the name of the option"
     assert kept.guarantee == guarantee and words in kept.smallest.message
     assert not any("zip()" in note for note in row.notes)
 

@@ -130,3 +130,16 @@ def test_a_test_of_a_waived_guarantee_is_skipped_with_the_reason():
             with pytest.raises(unittest.SkipTest, match="waived: inputs are finite"):
                 claim.check()
     claims[-1].check()  # nothing was left out
+
+
+def test_a_waived_guarantee_has_no_cause():
+    def pool(x, mask=None):
+        real = np.ones(x.shape[:-1], bool) if mask is None else np.broadcast_to(mask, x.shape[:-1])
+        total = np.sum(x * real[..., None], -2, dtype=np.float64)
+        return (total / np.maximum(real.sum(-1), 1)[..., None]).astype(x.dtype)
+
+    names = ("NaN in padding", "inf in padding", "-inf in padding")
+    few = FEW | {"shapes": ()}
+    assert conformance.judge(pool, **few).rows[0].causes
+    row = conformance.judge(pool, waive=dict.fromkeys(names, "inputs are finite"), **few).rows[0]
+    assert row.status == "pass" and not row.causes

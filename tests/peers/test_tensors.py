@@ -106,9 +106,9 @@ def mean_with_a_doubled_gradient(x, mask=None):
 @pytest.mark.parametrize("contract", [False, True])
 def test_tensors_that_are_not_contiguous_may_be_refused_without_contract_but_not_be_differentiated_wrongly(contract):
     options = {"only": ("mean_pooling",), "dtypes": ("float32",), "long": False, "mask_form": "boolean"}
-    (refusing,) = conformance.judge(mean_through_a_view, arrays="torch", contract=contract, **options).rows
+    (refusing,) = conformance.judge(mean_through_a_view, arrays="torch", whole_contract=contract, **options).rows
     assert refusing.status == ("fail" if contract else "pass")
     texts = [failure.message for failure in refusing.failures] if contract else refusing.notes
     assert any("view size is not compatible" in text for text in texts)
-    (wrong,) = conformance.judge(mean_with_a_doubled_gradient, contract=contract, arrays="torch", **options).rows
+    (wrong,) = conformance.judge(mean_with_a_doubled_gradient, whole_contract=contract, arrays="torch", **options).rows
     assert [each.guarantee for each in wrong.broken] == ["the same answer twice"]

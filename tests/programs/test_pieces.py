@@ -65,7 +65,13 @@ def parts():
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_pieces_keep_the_contract(name, kind):
-    options = {"dtypes": (DTYPES[kind],), "shapes": ("length 0",), "partial": False, "long": False, "contract": True}
+    options = {
+        "dtypes": (DTYPES[kind],),
+        "shapes": ("length 0",),
+        "partial": False,
+        "long": False,
+        "whole_contract": True,
+    }
     conformance.check(attnpool_flax, name, **options)
 
 

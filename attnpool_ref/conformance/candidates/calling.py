@@ -180,12 +180,18 @@ class Calling:
         Optional arguments that the implementation requires or holds are added. Options that it does not take get their
         defaults. Options that are omitted get their values in ``Candidate.fixed``.
         """
-        names = [n for n in names if n.split("#")[0] in self.held or self.takes(n.split("#")[0])]
         arguments = self.row.arguments
+        names = [n for n in names if n.split("#")[0] in self.held or self.is_drawn(n.split("#")[0])]
         must = {k for k, a in arguments.items() if a.optional and (k in self.held or self.is_needed(k))}
         names += sorted(must - {n.split("#")[0] for n in names})
         fixed = {k: v for k, v in self.candidate.fixed.items() if k in self.row.options}
         return names, fixed | {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
+
+    def is_drawn(self, key):
+        """Returns whether cases may have the argument: it is taken, or is a mask for the padding of the data only."""
+        argument = self.row.arguments.get(key)
+        of_data = self.candidate.padding is not None and argument is not None and argument.kind == "mask"
+        return of_data or self.takes(key)
 
     def is_needed(self, key):
         """Returns whether the implementation has no default for the argument."""
@@ -303,13 +309,16 @@ def fit(case, calling, parameters):
             default = calling.default(key)
             values[key] = None if default is None else np.float64(default)
             axes |= {key: ()} if values[key] is not None else {}
-        if argument.kind == "mask" and calling.takes(key):
+        if argument.kind == "mask" and calling.is_drawn(key):
             if values[key] is None and needs_mask(calling, key) and values.get(argument.lengths) is None:
                 values[key], axes[key] = _everything_real(case, argument)
             if values[key] is not None and candidate.mask_form == "lengths":
                 values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
-            if values[key] is not None and candidate.some_real and values[key].shape[_reduced(case)]:
+            some_real = candidate.some_real or not calling.takes(key)
+            if values[key] is not None and some_real and values[key].shape[_reduced(case)]:
                 values[key] = _with_something_real(values[key], _reduced(case))
+            if values[key] is not None and candidate.padding is not None:
+                values[key] = on_side(values[key], candidate.padding, len(argument.own))
     fitted = replace(case, values=values, options=options, axes=axes)
     check_rank(fitted, candidate, parameters)
     return fitted
@@ -354,6 +363,20 @@ def _with_something_real(mask, axis):
     mended = np.moveaxis(mask.copy(), axis, -1)
     mended[..., 0] |= ~np.any(mended, -1)
     return np.moveaxis(mended, -1, axis)
+
+
+def on_side(mask, side, rank):
+    """Returns a mask with as many real tokens, and with all padding on one side, the same for all queries of a pair."""
+    if rank > 1 and mask.ndim > 1:
+        mask = np.broadcast_to(np.any(mask, -2, keepdims=True), mask.shape).astype(mask.dtype)
+    padded_left = np.sort(mask, -1) if mask.ndim else mask
+    return padded_left if side == "left" or not mask.ndim else padded_left[..., ::-1]
+
+
+def check_side(case, mask, side):
+    """Raises :class:`NotApplicable` if a mask has padding elsewhere than on one side."""
+    if not np.array_equal(on_side(mask, side, 1), mask):
+        raise NotApplicable(f"its padding is always on the {side}")
 
 
 def check_some_real(case, calling):

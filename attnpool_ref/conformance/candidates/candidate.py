@@ -7,8 +7,9 @@ from typing import Any, TypedDict
 
 from attnpool_ref import table
 from attnpool_ref.conformance.candidates.chunks import InChunks, named
-from attnpool_ref.conformance.option import option
+from attnpool_ref.conformance.option import documented, option, options_of
 
+SIDES = ("left", "right")
 MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
 ARRAYS = ("numpy", "jax", "torch", "keras", "tensorflow")
 
@@ -18,6 +19,7 @@ class Calls(TypedDict, total=False):
 
     arguments: Mapping[str, str]
     padding_true: bool
+    padding: str | None
     mask_form: str | None
     mask_required: bool
     some_real: bool
@@ -29,9 +31,11 @@ class Calls(TypedDict, total=False):
     fixed: Mapping[str, Any]
     leave: tuple[str, ...]
     arrays: Any
+    result: int | None
     parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """An implementation under test, and its calling convention.
@@ -39,115 +43,116 @@ class Candidate:
     Attributes:
       target: a module, a mapping from names to functions, an object with functions, or one callable that implements one
         function: a function, a ``torch.nn.Module``, a Keras layer, a Flax NNX module, a bound Linen module.
-      arguments: the implementation's names for arguments, each with the name that it has in the function:
-        ``{"attention_mask": "mask"}``.
-      padding_true: the implementation's masks are True (or 1) at padding.
-      mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (numbers of real tokens,
-        counted from the left), "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and
-        ``num_segments``); None for the function's own form, boolean or integer.
-      mask_required: the implementation is never called without a mask, or lengths in its place.
-      some_real: the implementation is never called with a fully masked row.
-      batched: the implementation takes [B, L, d] (B examples, L tokens, width d) and no other rank.
-      same_batch: the implementation takes any rank, and all data have the same batch axes, except those in ``shared``.
-      shared: data that all examples share, and that are passed without batch axes in every call: ``("query",)`` if the
-        implementation takes one query [d] for all examples.
-      without: optional axes of the function that the implementation does not have: ``("n",)`` of
-        ``additive_attention_pooling`` if ``out_kernel`` is [h].
-      sizes: sizes that the implementation fixes, by the names of the function's axes: ``{"d": 6}``; or the name of
-        another axis of the same size: ``{"v": "d"}`` if values must be as wide as keys.
-      fixed: the implementation's values in place of the function's defaults: ``{"normalizer": "sparsemax"}``.
-      leave: arguments that only the implementation has, and that stay at their defaults; and masks of the function
-        that the implementation does not take by design.
-      arrays: "numpy", "jax", "torch", "keras", "tensorflow", or an adapter; None to detect the family.
-      parameters: a function from the target to those arguments of the function that the target holds itself, in the
-        function's shapes; or, for each of these arguments, the name of the attribute that holds it in this shape:
-        ``{"query": "q", "key_kernel": "key.kernel"}``. The name may end with an index, with ``.T``, or with both:
-        ``"key.weight.T"`` is the kernel of a ``torch.nn.Linear``, and ``"score.weight[0]"`` that of one output.
+      **options: the calling convention.
 
     Raises:
-      ValueError: no form of masks is called ``mask_form``, or ``padding_true`` is given with "additive", "lengths" or
-        "segments".
+      ValueError: no form of masks is called ``mask_form``, or no side ``padding``; or ``padding_true`` is given with
+        "additive", "lengths" or "segments", or ``padding`` with "lengths" or "segments".
     """
 
     target: Any
     arguments: Mapping[str, str] = option(
         dict,
+        "your names for arguments, each with the name that it has in attnpool's function, such as attention_mask=mask.",
         flag="--arg",
         kind="pairs",
         metavar="THEIRS=OURS",
         example="attention_mask=mask",
-        help="The name of an argument in your implementation and in attnpool, such as attention_mask=mask; may be "
-        "repeated.",
     )
-    padding_true: bool = option(False, flag="--padding-true", help="Your masks are True at padding.")
+    padding_true: bool = option(False, "your masks are True (or 1) at padding.", flag="--padding-true")
+    padding: str | None = option(
+        None,
+        "the side on which your tokenizer always pads; no other padding is judged. A function without a mask, such as "
+        "hidden[:, -1], is judged with padded data.",
+        flag="--padding",
+        kind="choice",
+        choices=SIDES,
+    )
     mask_form: str | None = option(
         None,
+        "the form of your masks: integer is 0 and 1, additive is 0 and -inf, lengths are numbers of real tokens, "
+        "counted from the left, and segments are the tokens of all examples in one array [N, d] with ``segment_ids`` [N] "
+        "and ``num_segments``; by default boolean or integer.",
         flag="--mask-form",
         kind="choice",
         choices=MASK_FORMS,
-        help="The form of your masks: integer is 0 and 1, additive is 0 and -inf, lengths are numbers of real tokens, "
-        "counted from the left, and segments are packed tokens with segment ids; by default boolean or integer.",
     )
-    mask_required: bool = option(False, flag="--mask-required", help="Never call your implementation without a mask.")
-    some_real: bool = option(False, flag="--some-real", help="Never test fully masked rows.")
+    mask_required: bool = option(
+        False, "never call your implementation without a mask, or lengths in its place.", flag="--mask-required"
+    )
+    some_real: bool = option(False, "never test fully masked rows.", flag="--some-real")
     batched: bool = option(
-        False, flag="--batched", help="Your implementation takes only data with one batch axis, as in [B, L, d]."
+        False,
+        "your implementation takes only data with one batch axis, [B, L, d] (examples, tokens, width).",
+        flag="--batched",
     )
     same_batch: bool = option(
-        False, flag="--same-batch", help="Never share data but those of --shared: all others have the same batch axes."
+        False,
+        "your implementation takes any rank, and all data have the same batch axes, except those in ``shared``.",
+        flag="--same-batch",
     )
     shared: tuple[str, ...] = option(
         (),
+        "data that all examples share, such as query: they have no batch axes in any call.",
         flag="--shared",
         kind="names",
         metavar="ARGUMENT",
-        help="Data that all examples share, such as query: they have no batch axes in any call; may be repeated.",
     )
     without: tuple[str, ...] = option(
         (),
+        "an optional axis of attnpool's function that your implementation does not have, such as n if out_kernel is [h].",
         flag="--without",
         kind="names",
         metavar="AXIS",
-        help="An optional axis of attnpool's function that your implementation does not have, such as n if out_kernel "
-        "is [h]; may be repeated.",
     )
     sizes: Mapping[str, int | str] = option(
         dict,
+        "the only size of an axis of attnpool's function that your implementation takes, such as d=6, or another axis of "
+        "the same size, such as v=d.",
         flag="--size",
         kind="sizes",
         metavar="AXIS=SIZE",
         example="d=6",
-        help="The only size of an axis of attnpool's function that your implementation takes, such as d=6, or another "
-        "axis of the same size, such as v=d; may be repeated.",
     )
     fixed: Mapping[str, Any] = option(
         dict,
+        "your value of an argument of attnpool's function, in place of its default, such as scale=1.",
         flag="--fixed",
         kind="literals",
         metavar="ARGUMENT=VALUE",
         example="scale=1",
-        help="Your value of an argument of attnpool's function, in place of its default, such as scale=1; may be "
-        "repeated.",
     )
     leave: tuple[str, ...] = option(
         (),
+        "an argument that only your implementation has, to leave at its default, or a mask that it does not take by "
+        "design.",
         flag="--leave",
         kind="names",
         metavar="NAME",
-        help="An argument that only your implementation has, to leave at its default, or a mask that it does not take "
-        "by design; may be repeated.",
     )
     arrays: Any = option(
-        None, flag="--arrays", kind="choice", choices=ARRAYS, help="The library of your arrays; detected by default."
+        None,
+        "the library of your arrays, or in Python an adapter; detected by default.",
+        flag="--arrays",
+        kind="choice",
+        choices=ARRAYS,
+    )
+    result: int | None = option(
+        None,
+        "the index of the result to judge if your implementation returns several: 0 is the first.",
+        flag="--result",
+        kind="count",
+        metavar="INDEX",
     )
     parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = option(
         None,
+        "an argument that your implementation holds itself, by its attribute: query=q, key_kernel=key.kernel; of a "
+        "torch.nn.Linear key_kernel=key.weight.T or, with one output, out_kernel=score.weight[0]. In Python also a "
+        "function from the implementation to these arguments.",
         flag="--parameter",
         kind="pairs",
         metavar="ARGUMENT=ATTRIBUTE",
         example="query=q",
-        help="An argument that your implementation holds itself, such as query=q or key_kernel=key.kernel; of a "
-        "torch.nn.Linear key_kernel=key.weight.T or, with one output, out_kernel=score.weight[0]; may be repeated.",
     )
 
     def __post_init__(self):
@@ -155,6 +160,10 @@ class Candidate:
             raise ValueError(f"no form of masks is called {self.mask_form!r}, needs one of {', '.join(MASK_FORMS)}")
         if self.padding_true and self.mask_form in ("additive", "lengths", "segments"):
             raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
+        if self.padding is not None and self.padding not in SIDES:
+            raise ValueError(f"no side of padding is called {self.padding!r}, needs one of {', '.join(SIDES)}")
+        if self.padding is not None and self.mask_form in ("lengths", "segments"):
+            raise ValueError(f"padding says nothing of a mask in the form {self.mask_form!r}")
 
     def for_row(self, row):
         """Returns the Candidate for one function, with the callable as its target; None if there is no callable.
@@ -194,14 +203,22 @@ class Candidate:
 
         ``arrays`` and a function ``parameters`` are left out.
         """
-        said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
-        said |= {"mask_required": self.mask_required, "some_real": self.some_real}
-        said |= {"batched": self.batched, "same_batch": self.same_batch}
-        said |= {"shared": list(self.shared), "without": list(self.without)}
-        said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
+        said = {name: getattr(self, name) for name in options_of(Candidate) if name != "arrays"}
+        said |= {key: list(value) for key, value in said.items() if isinstance(value, tuple)}
+        said |= {"arguments": dict(self.arguments), "sizes": dict(self.sizes)}
         said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
         said |= {"parameters": dict(self.parameters) if isinstance(self.parameters, Mapping) else {}}
-        return {key: value for key, value in said.items() if value}
+        return {key: value for key, value in said.items() if value or (key == "result" and value == 0)}
+
+    def called(self):
+        """Returns the callable whose results are judged: the target, or its result with the index :attr:`result`."""
+        if self.result is None:
+            return self.target
+
+        def judged(*args, **kwargs):
+            return self.target(*args, **kwargs)[self.result]
+
+        return judged
 
 
 def as_candidate(target, calls):

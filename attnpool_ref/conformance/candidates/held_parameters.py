@@ -1,5 +1,6 @@
 """Parameters that a module under test holds, by the names of its attributes."""
 
+import difflib
 import re
 import sys
 import types
@@ -7,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.contract.text import listed
 from attnpool_ref.table import did_you_mean
 from attnpool_ref.table.language import terms
@@ -88,6 +90,17 @@ def at(target, path):
     return found
 
 
+def code_of(target, path, root):
+    """Returns the expression of :func:`at` in Python, of the variable ``root``."""
+    found, code = _owner(target), root
+    for part in path.replace("[", ".[").split("."):
+        is_item = isinstance(found, Mapping) or (part.isdigit() and isinstance(found, Sequence))
+        key = repr(part) if isinstance(found, Mapping) else part
+        code += part if part.startswith("[") else f"[{key}]" if is_item else f".{part}"
+        found = _part(found, part)
+    return code
+
+
 def _part(found, part):
     if _INDEX.fullmatch(part):
         return found[int(part[1:-1])]
@@ -137,6 +150,59 @@ def as_kernels(target):
     ['query']
     """
     return [_as_kernel(target, path) for path in held(target)]
+
+
+PER_TOKEN = SEQUENCES - {"n"}
+HOLDABLE = ("data", "parameter", "number", "stretch")
+"""Kinds of arguments that a module may hold."""
+
+
+def assignments(row, target, taken):
+    """Returns the ways to give each array of a module to an argument of the function, the most likely one first.
+
+    A way is a dict from arguments to names as :func:`at` takes them. The shapes of the arrays agree with those of the
+    arguments, among which are all required ones but those in ``taken``. The most likely way has the fewest transposes
+    and indices, and names that resemble the arguments.
+    """
+    names = as_kernels(target)
+    free = [k for k, a in row.arguments.items() if a.kind in HOLDABLE and k not in taken and not PER_TOKEN & {*a.own}]
+    needed = {key for key in free if not row.arguments[key].optional and row.arguments[key].kind != "number"}
+    found = []
+
+    def extend(chosen, sizes, cost):
+        if len(chosen) == len(names):
+            found.extend([(cost, chosen)] if needed <= chosen.keys() else [])
+            return
+        for turned, path in enumerate(_turns(target, names[len(chosen)])):
+            shape = tuple(at(target, path).shape)
+            for key in free:
+                fitting = (axes for axes in shapes_of(row, key) if len(axes) == len(shape))
+                together = next((agreed for axes in fitting if (agreed := _agreed(axes, shape, sizes))), None)
+                if key not in chosen and together is not None and len(found) < LOOKED_AT:
+                    alike = difflib.SequenceMatcher(None, path.replace("weight", "kernel"), key).ratio()
+                    extend(chosen | {key: path}, together, cost + turned + 1 - alike)
+
+    extend({}, {"": 0}, 0.0)
+    return [chosen for _, chosen in sorted(found, key=lambda each: each[0])]
+
+
+def _turns(target, name):
+    """Returns a name of :func:`as_kernels`, and with ``[0]`` or ``.T`` if this makes another shape."""
+    shape, plain = tuple(at(target, name).shape), name.rpartition(".")[2].isidentifier() and not name.endswith(".T")
+    return [
+        name,
+        *([f"{name}[0]"] if plain and shape[:1] == (1,) else []),
+        *([f"{name}.T"] if plain and len(shape) == 2 else []),
+    ]
+
+
+def _agreed(axes, shape, sizes):
+    """Returns the sizes of axes with those of one more array; None if two disagree."""
+    for axis, size in zip(axes, shape, strict=True):
+        if sizes.get(axis, size) != size:
+            return None
+        sizes = sizes | ({axis: size} if _is_name(axis) else {})
+    return sizes
 
 
 def _write(argument, path):

@@ -28,6 +28,7 @@ from attnpool_ref.conformance.cases.table import (
     KINDS,
     LONG,
     LONG_BY_DEFAULT,
+    LONG_NARROW,
     SHAPES,
     cases_in,
     cases_of,

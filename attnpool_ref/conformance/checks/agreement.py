@@ -154,7 +154,7 @@ def counted(count, needed=1):
     words = f"{count} result{'s' * (count != 1)}, needs {needed}"
     if count < needed:
         return words
-    return f"{words}; judge a wrapper that returns the first, [0], or give the name of its option (--arg need_weights=return_weights)"
+    return f"{words}; judge one of them (--result 0), or give the name of the option that returns the weights (--arg need_weights=return_weights)"
 
 
 def worst(finding, error, allowed, unit, name, got, want, aspect="values"):

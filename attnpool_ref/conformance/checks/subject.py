@@ -13,6 +13,7 @@ from attnpool_ref.conformance.candidates.calling import (
     Packed,
     arrange,
     check_rank,
+    check_side,
     check_some_real,
     fit,
     formed,
@@ -69,7 +70,7 @@ class Subject:
         """
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
-        self.function = self.candidate.target
+        self.function = self.candidate.called()
         held = held_parameters.parameters_of(self.candidate, row)
         self.parameters = {key: np.asarray(adapter.read(value)) for key, value in held.items()}
         self.held = adapter.differentiable(held)
@@ -85,7 +86,7 @@ class Subject:
     @functools.cached_property
     def named(self):
         """Lines of code that assign the implementation to ``candidate``, or None if no name leads to it."""
-        return naming.lines_of(self.function)
+        return naming.lines_of(self.candidate.target)
 
     def fit(self, case):
         """Returns the case as the implementation takes it, see :func:`~attnpool_ref.conformance.candidates.calling.fit`."""
@@ -93,7 +94,7 @@ class Subject:
 
     def takes_weights(self):
         """Returns whether the implementation can return the weights."""
-        return bool(self.row.weights) and self.calling.takes("return_weights")
+        return bool(self.row.weights) and self.calling.takes("return_weights") and self.candidate.result is None
 
     def reduced_products(self):
         """Returns whether products of narrow arrays may have been computed in their own dtype, not in float32."""
@@ -146,6 +147,10 @@ class Subject:
         for key, value in self.values(case).items():
             if value is None or key in self.parameters:
                 continue
+            if arguments[key].kind == "mask" and self.candidate.padding is not None:
+                check_side(case, value, self.candidate.padding)
+                if not self.calling.takes(key):
+                    continue
             if not self.calling.takes(key):
                 if arguments[key].kind != "number":
                     raise NotApplicable(f"it takes no `{key}`")

@@ -41,18 +41,23 @@ def reason(row, kept):
     return kept.why or "; ".join(unasked.why for unasked in row.unasked[:1]) or row.ended or "nothing was judged"
 
 
+UNKNOWN = "no cause found."
+
+
 def causes(row):
-    """Returns the causes of a failure as sentences; "no cause found." if results are wrong and no cause is known."""
+    """Returns the causes of a failure as sentences; :data:`UNKNOWN` if results are wrong without a cause or a hint."""
     compared = [
         kept for kept in row.accused if guarantees.BY_NAME[kept.guarantee].judged_by in ("agreement", "empty rows")
     ]
-    wrong = any(not failure.message.startswith("raises ") for kept in compared for failure in kept.failures)
-    return [f"{cause}." for cause in row.sentences or (["no cause found"] if wrong else [])]
+    failures = [failure for kept in compared for failure in kept.failures]
+    wrong = any(not failure.message.startswith("raises ") for failure in failures)
+    wrong = wrong and not any(failure.hint for failure in failures)
+    return [f"{cause}." for cause in row.sentences] or [UNKNOWN] * wrong
 
 
 def message(failure):
     """Returns one line with the dtype, the actual and the needed result."""
-    text = " ".join(failure.message.split())
+    text = " ".join(f"{failure.message}{failure.hint}".split())
     return f"{failure.dtype}: {text}" if failure.dtype else text
 
 
@@ -64,8 +69,8 @@ def evidence(kept):
     return "\n".join(lines)
 
 
-PARAMETERS = "its parameters"
-"""What was skipped and is always a remark: parameters of a module that need an option."""
+PARAMETERS, PADDING = "its parameters", "padding elsewhere than on the "
+"""What was skipped and is always a remark: parameters of a module that need an option, and other padding."""
 
 
 def remarks(row):
@@ -77,7 +82,9 @@ def remarks(row):
         yield "all these differ only in fully masked rows: if they never occur, say so (some_real=True, --some-real)"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
-    yield from (f"{unasked.what}: {unasked.why}" for unasked in row.unasked if unasked.what == PARAMETERS)
+    parameters = [each for each in row.unasked if each.what == PARAMETERS and each.why not in row.causes]
+    yield from (f"{unasked.what}: {unasked.why}" for unasked in parameters)
+    yield from (f"{unasked.what} was not judged" for unasked in row.unasked if unasked.what.startswith(PADDING))
     others = [unasked for unasked in row.unasked if row.cases and unasked.why.startswith(f"{PARAMETERS} are ")]
     if others:
         dtypes = ", ".join(unasked.what for unasked in others)
@@ -107,7 +114,7 @@ def others(row):
     if held:
         yield f"held: {', '.join(held)}"
     reasons = {}
-    for unasked in row.unasked:
+    for unasked in (each for each in row.unasked if each.why not in row.causes):
         reasons.setdefault(("skipped", unasked.why), []).append(unasked.what)
     for kept in row.guarantees.values():
         if outcome(kept) == NOT_APPLICABLE and row.cases:

@@ -78,6 +78,7 @@ class Failure:
       size: the number of elements of all arguments; a very large number if the arguments are not known, and 0 if the
         implementation lacks the function.
       arrays: the expected and the actual result, if the result itself is wrong and small enough to show.
+      hint: a clause with the option that may change the result, or "".
     """
 
     row: str
@@ -87,6 +88,7 @@ class Failure:
     snippet: str
     size: int
     arrays: list[Compared] = field(default_factory=list)
+    hint: str = ""
 
 
 @dataclass
@@ -150,6 +152,7 @@ class RowReport:
       cases: the number of cases that were judged.
       seconds: the duration of the judging.
       ended: why the judging ended early, or "".
+      proposed: options of the command with which to judge again, such as "--batched", or "".
     """
 
     name: str
@@ -168,6 +171,7 @@ class RowReport:
     cases: int = 0
     seconds: float = 0.0
     ended: str = ""
+    proposed: str = ""
 
     @property
     def broken(self):
@@ -206,7 +210,7 @@ class RowReport:
     def told(self, failure):
         """Returns a failure as the message of a test: the cause, the actual and the expected result, and the code."""
         dtype = f" ({failure.dtype})" if failure.dtype else ""
-        lines = [*self.sentences, f"{failure.check}{dtype}: {failure.message}"]
+        lines = [*self.sentences, f"{failure.check}{dtype}: {failure.message}{failure.hint}"]
         return f"{self.name}: {chr(10).join(lines)}\n\n{failure.snippet}".rstrip()
 
 

@@ -5,6 +5,7 @@ The report then says which guarantees explain others, and which arguments and ch
 
 import functools
 import itertools
+import shlex
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,8 +34,9 @@ from attnpool_ref.conformance.report import (
     guarantees,
 )
 from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, GRADIENT, SHAPE
+from attnpool_ref.conformance.running import snippets
 from attnpool_ref.conformance.running.runner import Runner
-from attnpool_ref.conformance.running.suggestions import proposed
+from attnpool_ref.conformance.running.suggestions import Proposal, plainest, proposed
 from attnpool_ref.conformance.scope import Scope
 from attnpool_ref.contract.text import listed
 
@@ -47,10 +49,16 @@ LONG_SUMS = "long sums"
 BATCH = 8
 """Number of functions after which adapters clear their compiled programs."""
 
+WAYS = 24
+"""Largest number of ways to name the parameters of a module that are tried in a call."""
+
 STOPPED = "stopped by Ctrl-C"
 
-ONLY_BATCHED = "right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"
-"""Cause in words if all results with one batch axis are right, and no other results are."""
+ONLY_BATCHED = Proposal(
+    "your function takes only data with one batch axis, such as [B, L, d]: run again with `--batched` (batched=True)",
+    "--batched",
+    False,
+)
 
 
 class InternalError(RuntimeError):
@@ -87,7 +95,11 @@ class RowJudge:
         # the arguments and options that were given, the masks that had padding in them, and why there is no gradient
         self._given, self._masks, self._untraceable = set(), set(), ""
         self._right_of_rank = {}
-        self._began, self.done, self._reference, self._proposal = 0.0, False, None, ""
+        self._began, self.done, self._reference, self._proposal, self._unnamed = 0.0, False, None, None, None
+        # of the guarantees that are waived for this function no cause is looked for
+        self._waived = {
+            name.rpartition("/")[2] for name in scope.waive or {} if name.partition("/")[0] in (name, row.name)
+        }
 
     def run(self):
         """Judges the function in all dtypes, and completes the report."""
@@ -126,12 +138,11 @@ class RowJudge:
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
         self.finish()
-        only_batched = self._is_right_only_batched()
-        for evidence in self._evidence if only_batched else ():
-            evidence.cases.clear()
-        found = [causes.Cause(self._proposal)] if self._proposal else []
-        found = found or causes.diagnose(self._evidence, self.report.guarantees)
-        self.report.causes = [ONLY_BATCHED] * only_batched + [cause.words for cause in found]
+        first = self._proposal or (self._unnamed if self.report.accused else None) or self._of_rank()
+        self.report.proposed = first.flags if first else ""
+        ends = first is not None and first.ends
+        found = [] if ends else causes.diagnose(self._evidence, self._not_waived())
+        self.report.causes = ([first.words] if first else []) + [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
@@ -171,11 +182,11 @@ class RowJudge:
         for key, argument in subject.row.arguments.items():
             if key in subject.parameters:
                 continue
-            hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
+            hides = calling.is_drawn(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
             if argument.kind == "mask" and not hides:
                 yield (
                     f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
-                    f"(leave=({key!r},), --leave {key})"
+                    f"(leave=({key!r},), --leave {key}); if all padding is on one side, say which (--padding left)"
                 )
             if key not in calling.declared:
                 continue
@@ -202,27 +213,51 @@ class RowJudge:
         else:
             adapter = adapters.find(self.candidate.target, self._first_result)
         self.subject = self._subject(adapter, self.scope.dtypes[0])
-        why, undescribed = self.subject.calling.why_not(), self._undescribed()
+        why, self._unnamed = self.subject.calling.why_not(), self._undescribed()
         if why:
-            raise NotApplicable("; ".join(filter(None, (why, undescribed))))
-        if undescribed:
-            self.report.unasked.append(Unasked("its parameters", undescribed))
+            if self._unnamed:
+                why = f"{why}; {self._unnamed.words}"
+                self.report.causes, self.report.proposed = [why], self._unnamed.flags
+            raise NotApplicable(why)
+        if self._unnamed:
+            self.report.unasked.append(Unasked("its parameters", self._unnamed.words))
+        side = self.candidate.padding
+        if side is not None:
+            self.report.unasked.append(Unasked(f"padding elsewhere than on the {side}", f"its padding is {side}"))
         self.report.by_place = self.subject.calling.by_place
         return adapter
 
     def _undescribed(self):
-        """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
-        given = self.candidate.parameters
-        names = [] if callable(given) else held_parameters.as_kernels(self.candidate.target)
+        """Returns a proposal for parameters that the implementation holds and ``parameters`` does not name, or None."""
+        given, target = self.candidate.parameters, self.candidate.target
+        names = [] if callable(given) else held_parameters.as_kernels(target)
         if given and not callable(given):
             names = [n for n in names if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
-            return f"it holds {listed(names)}, which no --parameter names" if names else ""
+            return Proposal(f"it holds {listed(names)}, which no --parameter names", "") if names else None
         if not names:
-            return ""
-        return (
-            f"it holds {listed(names)}: say which argument of the function each is, by its attribute (--parameter "
-            f"ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}})"
-        )
+            return None
+        ways = held_parameters.assignments(self.row, target, self.subject.calling.names)
+        if not ways:
+            one = f"--parameter ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}}"
+            return Proposal(f"it holds {listed(names)}: say which argument of the function each is ({one})", "")
+        right = next((way for way in ways[:WAYS] if self._is_right_with(way)), None)
+        best, ways = right or ways[0], [right] if right else ways
+        parts = []
+        for key, path in best.items():
+            others = dict.fromkeys(k for way in ways for k, other in way.items() if other == path)
+            shape = list(held_parameters.at(target, path).shape)
+            parts.append(f"`{path}` {shape}, which could be {' or '.join(f'`{k}`' for k in {key: None} | others)}")
+        flags = shlex.join(word for key, path in best.items() for word in ("--parameter", f"{key}={path}"))
+        return Proposal(f"it holds {'; '.join(parts)}: run again with `{flags}` (parameters={best!r})", flags)
+
+    def _is_right_with(self, parameters):
+        """Returns whether the plainest call is right if the implementation holds these parameters."""
+        try:
+            candidate = replace(self.candidate, parameters=parameters)
+            subject = Subject(self.row, candidate, self.subject.adapter, self.subject.dtype, {}, self.watch)
+            return any(plainest(subject, padded)[1] for padded in (True, False))
+        except ValueError:  # two parameters disagree on a size
+            return False
 
     def _subject(self, adapter, dtype):
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.whole_contract)
@@ -276,7 +311,7 @@ class RowJudge:
 
     def _judge_dtype(self, dtype):
         report, scope = self.report, self.scope
-        if self._proposal:
+        if self._proposal and self._proposal.ends:
             return
         # the subject in float64 is also the reference for gradients in other dtypes
         subject = self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
@@ -298,8 +333,8 @@ class RowJudge:
             if kind == "far" and subject.is_narrow:
                 continue  # near 1000 the numbers of narrow dtypes are at least 0.5 apart
             self._judge_case(subject, case, kind, cell, evidence)
-            self._proposal = proposed(subject)
-            if self._proposal:
+            self._proposal = self._proposal or proposed(subject)
+            if self._proposal and self._proposal.ends:
                 return
         for why, titles in refused.items():
             self._skipped("; ".join(titles), why)
@@ -327,16 +362,17 @@ class RowJudge:
         run, wrong, refused = Runner(report, subject, case, situation), [], False
         for weights in situation.with_weights:
             found = run("agreement", functools.partial(definition.agreement_by_guarantee, return_weights=weights))
-            if any(finding.message and finding.check != DTYPE for finding in found):
+            if any(finding.message and finding.check not in (DTYPE, *self._waived) for finding in found):
                 wrong.append(weights)
             refused = refused or (kind == "form" and any(finding.message or finding.excused for finding in found))
             if not any(finding.excused for finding in found):
-                self._right_of_rank.setdefault(len(case.batch), set()).add(not wrong)
+                raises = any(finding.message.startswith("raises ") for finding in found)
+                self._right_of_rank.setdefault(len(case.batch), set()).add("raises" if raises else not wrong)
             for finding in found if kind == "main" else ():
                 if finding.check != DTYPE and (finding.message or finding.check not in (ANSWER, SHAPE)):
                     cell.forward = _worst(cell.forward, finding)
         report.cases += 1
-        if proposed(subject):
+        if self._is_stopped(subject):
             return
         self._given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
         self._masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
@@ -352,16 +388,40 @@ class RowJudge:
                 situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
-            if name == "NaN in padding" and kind == "main" and any(finding.message for finding in found):
+            if (
+                name == "NaN in padding"
+                and kind == "main"
+                and name not in self._waived
+                and any(finding.message for finding in found)
+            ):
                 evidence.poisoned.append(case)
             if name == "gradient":
                 for finding in found:
                     cell.gradient = _worst(cell.gradient, finding)
 
-    def _is_right_only_batched(self):
-        """Returns whether results with one batch axis are right, and those without it and with several are wrong."""
-        others = [right for rank, right in self._right_of_rank.items() if rank != 1]
-        return self._right_of_rank.get(1) == {True} and bool(others) and all(right == {False} for right in others)
+    def _is_stopped(self, subject):
+        """Returns whether no other call can be judged, because the implementation needs another option."""
+        found = proposed(subject)
+        return found is not None and found.ends
+
+    def _of_rank(self):
+        """Returns the proposal of ``batched`` for an implementation that takes only one batch axis; else None.
+
+        It does if with one batch axis all results are right and without it all are wrong; or if with one batch axis no
+        call raises an error and without it each does. Cases without it are then no evidence of a mistake.
+        """
+        one = self._right_of_rank.get(1, {"raises"})
+        others = set().union(*(right for rank, right in self._right_of_rank.items() if rank != 1))
+        if not others or "raises" in one or (others != {"raises"} and (one != {True} or True in others)):
+            return None
+        for each in self._evidence:
+            each.cases[:] = [(case, weights) for case, weights in each.cases if len(case.batch) == 1]
+        return ONLY_BATCHED
+
+    def _not_waived(self):
+        """Returns the results of all guarantees, in which those that are waived held."""
+        found = self.report.guarantees
+        return {k: replace(v, status=HELD) if k in self._waived else v for k, v in found.items()}
 
     def _skipped(self, what, why):
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:
@@ -386,8 +446,8 @@ class RowJudge:
             kept.status = kept.status if kept.status == BROKEN else HELD
             return
         kept.status = BROKEN
-        title, size = (LONG_SUMS, drawing.LONG) if found is None else (found.case.title, found.case.size())
-        snippet = f"# {title}: an input too long to print"
+        snippet = "" if found is None else snippets.reproduce(subject, found)
+        size = drawing.LONG if found is None else found.case.size()
         kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
 
     def _lacks(self, subject):

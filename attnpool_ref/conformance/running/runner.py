@@ -17,7 +17,7 @@ from attnpool_ref.conformance.checks.definition import GUARANTEE_OF
 from attnpool_ref.conformance.report import BROKEN, HELD, Compared, Failure
 from attnpool_ref.conformance.report.guarantees import ANSWER, BY_NAME, GRADIENT, explained_by
 from attnpool_ref.conformance.running import snippets
-from attnpool_ref.conformance.running.suggestions import of_signature, suggestion
+from attnpool_ref.conformance.running.suggestions import of_signature, of_wrong_number, suggestion
 
 NOTES = 3
 """Largest number of notes that are stored for a guarantee."""
@@ -81,6 +81,7 @@ class Runner:
         small, found = self.case, finding
         if not self._is_explained(finding.check):
             small = shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
+            small = self._by_seed(name, run, small, finding)
             found = self._alike(name, run, small, finding) or finding
         got = answer_to(self.subject, found)
         return Failure(
@@ -91,7 +92,20 @@ class Runner:
             snippets.reproduce(self.subject, found, got),
             small.size(),
             arrays_of(self.subject, found, got),
+            found.hint or of_wrong_number(self.subject, found),
         )
+
+    def _by_seed(self, name, run, case, finding):
+        """Returns the case with its large arrays drawn by a seed, which is short code, if it fails in the same way."""
+        values = {
+            key: snippets.drawn(case.values[key].shape, snippets.seed_of(case.row, key))
+            for key in case.given("data", "parameter", "stretch")
+            if key not in self.subject.parameters
+            and case.values[key].dtype.kind == "f"
+            and case.values[key].size > snippets.DIGITS
+        }
+        other = case.with_values("drawn by a seed", **values)
+        return other if values and self._alike(name, run, other, finding) is not None else case
 
     def _is_explained(self, guarantee):
         """Returns whether another guarantee broken in this dtype explains this one: no smallest case is then needed."""
@@ -102,7 +116,8 @@ class Runner:
     def _alike(self, name, run, case, finding):
         """Returns a finding in which a smaller, legal case breaks the same guarantee in the same way, or None.
 
-        The way is the same if both calls raise an error, or neither does.
+        The way is the same if both calls raise an error, or neither does, and if both results are finite, or neither
+        is: at width 1, a division by N - 1 is NaN, which hides what it does at other widths.
         """
         try:
             self.subject.exact(case)
@@ -111,6 +126,7 @@ class Runner:
             return None  # a rule excludes an axis of this size, or the implementation does not take the case
         raises = finding.message.startswith("raises ")
         alike = (f for f in findings if f.check == finding.check and f.message)
+        alike = (f for f in alike if np.isfinite(f.error) or not np.isfinite(finding.error))
         return next((f for f in alike if f.message.startswith("raises ") == raises), None)
 
     def look(self, name, run, case):
@@ -121,11 +137,7 @@ class Runner:
           Untraceable: the check needs a gradient that the framework cannot take.
         """
         found = self._look(name, run, case)
-        found = optional_checks.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
-        for finding in found:
-            if finding.message:
-                finding.message, finding.hint = finding.message + finding.hint, ""
-        return found
+        return optional_checks.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
 
     def _look(self, name, run, case):
         """Returns the findings before deviations from optional guarantees become notes."""
@@ -140,8 +152,8 @@ class Runner:
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:
-            if finding.message and finding.aspect == "shape":
-                of_signature(self.subject)  # if it finds a cause, the judge stops there, and reports it
+            if finding.message and (finding.aspect == "shape" or self.situation.kind == "main"):
+                of_signature(self.subject)  # if it finds another signature, the judge stops there, and reports it
         return found
 
     def _guarantee_of(self, name):

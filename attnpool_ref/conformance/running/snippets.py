@@ -1,7 +1,15 @@
 """Python code that reproduces a failing case at a prompt."""
 
+import base64
+import types
+import zlib
+from collections.abc import Mapping
+
 import numpy as np
 
+from attnpool_ref import table
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance.candidates import held_parameters
 from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, MASKED, VALUES, WEIGHTS
 from attnpool_ref.contract import signature_of
@@ -10,8 +18,8 @@ from attnpool_ref.contract.text import type_of
 LONGEST = 512
 """Largest number of elements of a result that is printed in place of an implementation that cannot be imported."""
 
-LARGEST = 2**13
-"""Largest number of elements of a case that is printed."""
+DIGITS = 48
+"""Largest number of elements of an array that is printed in digits."""
 
 
 def reproduce(subject, finding, got=None):
@@ -21,8 +29,6 @@ def reproduce(subject, finding, got=None):
     raises.
     """
     case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
-    if case.size() > LARGEST:
-        return f"# {case.title}: an input too long to print"
     weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
     ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
     ours |= {k: float(ours[k]) for k in case.given("number") if k not in case.dtypes}
@@ -45,11 +51,14 @@ def reproduce(subject, finding, got=None):
     lines += ["from attnpool_ref.conformance.candidates import chunks"] if subject.row.state else []
     if not weights and got is not None:
         got = got[: len(subject.row.results)]
-    lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]
-    lines += [f"{key} = {_literal(value, dtypes[key])}" for key, value in ours.items()]
+    lines += subject.named or [without_name(subject.candidate.target, _answer(finding, got, dtype))]
+    held = _redrawn(subject, case, lines) | _held(subject, ours)
+    lines += [f"{k} = {held.get(k) or _literal(v, dtypes[k], seed_of(subject.row, k))}" for k, v in ours.items()]
     lines += [f"their_{k} = {_literal(v, dtype)}" for k, v in theirs.items() if isinstance(v, np.ndarray)]
+    lines[1:1] = ["import base64, zlib"] if any("zlib.decompress" in line for line in lines) else []
     dtype_of = ".dtype" if finding.check == DTYPE and hasattr(subject.raw(case, weights), "dtype") else ""
-    lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}){dtype_of})"]
+    picked = "" if subject.candidate.result is None else f"[{subject.candidate.result}]"
+    lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}){picked}{dtype_of})"]
     args, kwargs = arrange(subject.oracle, {key: key for key in ours})
     oracle = f"chunks.oracle_of({name!r})" if subject.row.state else f"attnpool_ref.{name}"
     lines += [f"print('oracle:', {oracle}({_call(args, kwargs)}){dtype_of})"]
@@ -97,14 +106,81 @@ def _described(target):
     return f"{module}.{name}" if module and name else type_of(target)
 
 
-def _literal(value, dtype):
+def seed_of(row, key):
+    """Returns the seed with which large data are drawn in place of an argument."""
+    return list(row.arguments).index(key) if key in row.arguments else 0
+
+
+def drawn(shape, seed):
+    """Returns random numbers that every dtype holds, which one line of code draws again."""
+    return np.random.default_rng(seed).integers(-16, 17, shape) / 8
+
+
+def _redrawn(subject, case, lines):
+    """Returns code for the large arrays of a case of long sums, and adds to ``lines`` those that draw the case again."""
+    name, size = subject.row.name, max(case.sizes.values(), default=0)
+    if size < drawing.LONG_NARROW:
+        return {}
+    source = f"[case for case, _ in cases.long_rows(row, {size})], *cases.long_narrow_rows(row)"
+    row, key = table.get(name), case.title
+    cases = [*(case for case, _ in drawing.long_rows(row, size)), *drawing.long_narrow_rows(row)]
+    found = next((each for each in cases if each.title == key), None)
+    keys = [k for k, v in case.values.items() if v is not None and v.size > DIGITS]
+    if found is None or not all(np.array_equal(found.values[k], case.values[k]) for k in keys):
+        return {}
+    seed = drawing.SEED.get()
+    lines += ["from attnpool_ref import table", "from attnpool_ref.conformance import cases"]
+    lines += [f"cases.SEED.set({seed!r})"] if seed else []
+    lines += [f"row = table.get({name!r})", f"case = next(case for case in [*{source}] if case.title == {key!r})"]
+    types = {k: _type(case.values[k], subject.dtype) for k in keys}
+    return {k: f"case.values[{k!r}].astype({types[k]})" for k in keys}
+
+
+def _held(subject, ours):
+    """Returns code for the arguments that the implementation holds, by the names that ``Candidate.parameters`` gives."""
+    given, target = subject.candidate.parameters, subject.candidate.target
+    if not isinstance(given, Mapping) or not subject.named:
+        return {}
+    expression = subject.named[-1].removeprefix("candidate = ")
+    root = expression if expression.replace(".", "").isidentifier() else "candidate"
+    root = f"{root}.__self__" if isinstance(target, types.MethodType) else root
+    return {
+        key: subject.adapter.held_code(held_parameters.code_of(target, path, root))
+        for key, path in given.items()
+        if key in ours
+    }
+
+
+def _literal(value, dtype, seed=0):
     if not isinstance(value, np.ndarray):
         return value.__name__ if callable(value) else repr(value)
+    if value.size > DIGITS:
+        return _long_literal(value, dtype, seed)
     text = np.array2string(value, separator=", ", threshold=10**9, floatmode="unique", max_line_width=110)
     for word in ("nan", "inf"):
         text = text.replace(word, f"np.{word}")
-    kind = value.dtype.kind
-    name = {"b": "bool", "i": "int", "u": "int"}.get(
-        kind, f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16"
-    )
+    name = _type(value, dtype)
     return f"np.array({text}, {name}).reshape{value.shape}" if value.size == 0 else f"np.array({text}, {name})"
+
+
+def _type(value, dtype):
+    named = {"b": "bool", "i": "int", "u": "int"}
+    return named.get(value.dtype.kind, f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16")
+
+
+def _long_literal(value, dtype, seed):
+    """Returns an expression of a large array in one line: a draw by a seed, a repeated part, or compressed bytes."""
+    shape, kind = value.shape, _type(value, dtype)
+    if np.array_equal(value, drawn(shape, seed)):
+        return f"(np.random.default_rng({seed}).integers(-16, 17, {shape}) / 8).astype({kind})"
+    for axis, size in enumerate(shape):
+        first = value.take([0], axis)
+        if size > 1 and np.array_equal(np.broadcast_to(first, shape), value, equal_nan=value.dtype.kind == "f"):
+            return f"np.repeat({_literal(first, dtype)}, {size}, {axis})"
+    stored = value.astype(np.float32) if np.array_equal(value.astype(np.float32), value, equal_nan=True) else value
+    stored = stored if value.dtype.kind == "f" else value
+    text = base64.b85encode(zlib.compress(np.ascontiguousarray(stored).tobytes(), 9)).decode()
+    data = (
+        f"np.frombuffer(zlib.decompress(base64.b85decode({text!r})), np.{stored.dtype.name.replace('bool', 'bool_')})"
+    )
+    return f"{data}.reshape({shape}).astype({kind})"

@@ -1,12 +1,29 @@
 """Suggestions about an implementation that fails: how the judge called it, and which option changes the call."""
 
-from dataclasses import replace
+import itertools
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attnpool_ref import table
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.capture import said
+from attnpool_ref.conformance.checks.agreement import agreement
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Options with which the plainest call is right.
+
+    Attributes:
+      words: what the implementation takes, and the options, as a cause.
+      flags: the options of the command.
+      ends: whether the judge stops, because no other call can be judged without the options.
+    """
+
+    words: str
+    flags: str
+    ends: bool = True
 
 
 def suggestion(error, subject, case):
@@ -15,8 +32,8 @@ def suggestion(error, subject, case):
     tensors = mistyped and ("ndarray' object has no attribute" in text or "Tensor" in text)
     if tensors and subject.adapter.name == "numpy":
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
-    cause, exchanged = of_signature(subject)
-    if cause or exchanged:
+    proposal, exchanged = of_signature(subject)
+    if proposal or exchanged:
         return exchanged
     if "None" in text:
         optional = {key for key, argument in case.row.arguments.items() if argument.optional}
@@ -24,44 +41,94 @@ def suggestion(error, subject, case):
         if absent:
             named = " and ".join(f"`{subject.calling.names[key]}`" for key in sorted(absent))
             return f"; it was called without {named}, as its signature allows: without a default it is always given"
-    if _takes_booleans_only(subject, case):
-        return (
-            "; its mask was of integers: if it takes booleans only, say so (mask_form='boolean', --mask-form boolean)"
-        )
-    return ""
+    return _of_integers(subject, case, lambda other: subject.outputs(other) is not None)
+
+
+def of_wrong_number(subject, finding):
+    """Returns the suggestion for a call with masks of integers that is right with booleans, as a clause; or ""."""
+    return _of_integers(
+        subject, finding.case, lambda other: not agreement(subject, other, finding.with_weights).message
+    )
+
+
+def _of_integers(subject, case, works):
+    """Returns a clause if the case has masks of integers, and ``works`` is true of the same case with booleans."""
+    masks = {key: np.asarray(case.values[key]) for key in case.given("mask")}
+    if subject.candidate.mask_form is not None or not any(mask.dtype.kind in "iu" for mask in masks.values()):
+        return ""
+    try:
+        if not works(case.with_values("", **{key: mask.astype(bool) for key, mask in masks.items()})):
+            return ""
+    except Exception:  # any error of the implementation
+        return ""
+    return "; its mask was of integers: if it takes booleans only, say so (mask_form='boolean', --mask-form boolean)"
 
 
 def of_signature(subject):
-    """Returns (a cause, a clause), also as ``subject.suggested``; both are "" if the smallest call succeeds.
+    """Returns (a :class:`Proposal` or None, a clause), also as ``subject.suggested``; (None, "") if the call is right.
 
-    The cause is that the implementation needs ``shared`` or ``without``, the option with which the call with the fewest
-    arguments returns a result of the right shape. Without a cause, the clause is that of :func:`_by_place`.
+    The call is the plainest one, with the required arguments and the masks. Without a proposal, the clause is that of
+    :func:`_by_place` if the call raises an error, or its result has a wrong shape.
     """
     if subject.suggested is None:
-        fails = not _returns_right_shapes(subject)
-        cause = next(_proposals(subject), "") if fails else ""
-        subject.suggested = cause, _by_place(subject) if fails and not cause else ""
+        subject.suggested = None, ""  # for findings of the calls that follow
+        shapes, right = plainest(subject)
+        found = (
+            None if right else next(itertools.chain(_of_masks(subject), () if shapes else _proposals(subject)), None)
+        )
+        subject.suggested = found, "" if found or shapes else _by_place(subject)
     return subject.suggested
 
 
 def proposed(subject):
-    """Returns the cause of :func:`of_signature` if it is known, else ""."""
-    return subject.suggested[0] if subject.suggested else ""
+    """Returns the :class:`Proposal` of :func:`of_signature` if it is known, else None."""
+    return subject.suggested[0] if subject.suggested else None
+
+
+FORMS = {"integer": "0 and 1", "additive": "0 and -inf", "lengths": "lengths"}
+"""Forms of masks that are tried, in words."""
+
+
+def _of_masks(subject):
+    """Yields a proposal for the form of masks with which the plainest call is right, if it is wrong with booleans."""
+    candidate, row = subject.candidate, table.get(subject.row.name)
+    masks = any(a.kind == "mask" and subject.calling.takes(key) for key, a in row.arguments.items())
+    if candidate.mask_form is not None or candidate.padding_true or not masks:
+        return
+
+    def is_right(**options):
+        try:
+            return plainest(_changed(subject, row, some_real=True, **options))[1]
+        except ValueError:  # such as a side of padding together with lengths
+            return False
+
+    if is_right() or is_right(padding_true=True):  # the mistake of a meaning, which has a cause
+        return
+    for form, said_as in FORMS.items():
+        if is_right(mask_form=form):
+            yield Proposal(
+                f"your function takes masks as {said_as}: run again with `--mask-form {form}` (mask_form={form!r})",
+                f"--mask-form {form}",
+                False,
+            )
 
 
 def _proposals(subject):
-    """Yields a cause for each further value of ``shared`` or ``without`` with which this call succeeds."""
+    """Yields a proposal for each further value of ``shared`` or ``without`` with which this call succeeds."""
     row, candidate = table.get(subject.row.name), subject.candidate
     arguments = subject.row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and a.batched and a.own and subject.calling.takes(k)]
     for names in dict.fromkeys((*((key,) for key in data), tuple(data[1:]))) if len(data) > 1 else ():
-        if _returns_right_shapes(_changed(subject, row, shared=(*candidate.shared, *names))):
+        if plainest(_changed(subject, row, shared=(*candidate.shared, *names)))[0]:
             named = " and one ".join(f"`{name}` [{', '.join(arguments[name].own)}]" for name in names)
             flags = " ".join(f"--shared {name}" for name in names)
-            yield f"your function takes one {named} for all examples: run again with `{flags}` (shared={names!r})"
+            yield Proposal(
+                f"your function takes one {named} for all examples: run again with `{flags}` (shared={names!r})", flags
+            )
     for axis in dict.fromkeys(a.lacks for k, a in arguments.items() if a.lacks and subject.calling.takes(k)):
-        if _returns_right_shapes(_changed(subject, row, without=(*candidate.without, axis))):
-            yield f"your function lacks the optional axis {axis}: run again with `--without {axis}` (without=({axis!r},))"
+        if plainest(_changed(subject, row, without=(*candidate.without, axis)))[0]:
+            words = f"lacks the optional axis {axis}: run again with `--without {axis}` (without=({axis!r},))"
+            yield Proposal(f"your function {words}", f"--without {axis}")
 
 
 def _by_place(subject):
@@ -79,24 +146,18 @@ def _changed(subject, row, **options):
     return type(subject)(row, candidate, subject.adapter, subject.dtype, {}, subject.watch)
 
 
-def _returns_right_shapes(subject):
-    """Returns whether the call with the required arguments and the masks returns arrays of the right shapes."""
+def plainest(subject, padded=True):
+    """Returns whether the call with the required arguments and the masks has results of the right shapes, and is right.
+
+    Without ``padded`` the masks are all True.
+    """
     case, _ = next(drawing.cases_of(subject.row, subject.calling.restrict, (), False))
     try:
+        if not padded:
+            case = case.with_values("no padding", **{key: np.ones_like(case.values[key]) for key in case.given("mask")})
         case = subject.fit(case)
-        want = subject.exact(case)
-        return [array.shape for array in subject.outputs(case)] == [array.shape for array in want]
+        want, got = subject.exact(case), subject.outputs(case)
+        shapes = [array.shape for array in got] == [array.shape for array in want]
+        return shapes, shapes and not agreement(subject, case, False, got).message
     except Exception:  # any error of the implementation, or a case that it does not take
-        return False
-
-
-def _takes_booleans_only(subject, case):
-    """Returns whether the case has masks of integers, and the same call with booleans raises no error."""
-    masks = {key: np.asarray(case.values[key]) for key in case.given("mask")}
-    if subject.candidate.mask_form is not None or not any(mask.dtype.kind in "iu" for mask in masks.values()):
-        return False
-    try:
-        subject.outputs(case.with_values("", **{key: mask.astype(bool) for key, mask in masks.items()}))
-    except Exception:  # any error of the implementation
-        return False
-    return True
+        return False, False

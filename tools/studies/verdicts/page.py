@@ -217,7 +217,7 @@ def _broken(verdict, name, states):
         and any(report.guarantees[other].follows_from == name for report in verdict.reports.values())
     ]
     follows = f" Fail as a consequence: {', '.join(following)}." if following else ""
-    return f"* {_linked(name)} ({dtypes}): {_short(failures[0].message)}.{follows}"
+    return f"* {_linked(name)} ({dtypes}): {_short(failures[0].message, failures[0].hint)}.{follows}"
 
 
 def _linked(name):
@@ -225,10 +225,9 @@ def _linked(name):
     return f"[**{name}**](guarantees.md#{_anchor(name)})"
 
 
-def _short(message):
-    text = re.sub(
-        r"\.?; its mask was of integers: .*", " (the mask has integers 0 and 1)", " ".join(message.split())
-    ).rstrip(".")
+def _short(message, hint=""):
+    text = " ".join(message.split()).rstrip(".")
+    text += " (the mask has integers 0 and 1)" if hint.startswith("; its mask was of integers") else ""
     return text if len(text) < 240 else text[:237] + ".."
 
 
@@ -236,7 +235,7 @@ def _differences(entry, verdict, states):
     lines = []
     if entry.nothing_real:
         found = verdict.elsewhere
-        gives = _short(found.message) if found else "the result is 0"
+        gives = _short(found.message, found.hint) if found else "the result is 0"
         lines.append(f"* {_linked(guarantees.EMPTY)}: {entry.nothing_real}. Here {gives}.")
     for name, reason in entry.differs.items():
         if states[name] == DIFFERS:

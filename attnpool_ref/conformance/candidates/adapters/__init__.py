@@ -142,6 +142,10 @@ class NumpyArrays:
         """Returns code that makes an array of the family from the NumPy array called ``name``."""
         return name
 
+    def held_code(self, expression):
+        """Returns code that makes a NumPy array of the expression of a parameter that a module holds."""
+        return expression if self.name == "numpy" else f"np.asarray({expression})"
+
 
 __all__ = ["NumpyArrays", "Untraceable", "family", "family_of", "find"]
 

@@ -64,6 +64,10 @@ class TorchArrays(NumpyArrays):
     def imports(self, dtype):
         return ["import torch"]
 
+    def held_code(self, expression):
+        """Returns code that makes a NumPy array of the expression of a parameter that a module holds."""
+        return f"{expression}.detach().numpy()"
+
     def code(self, name, dtype):
         """Returns code that makes a tensor of the NumPy array called ``name`` on the adapter's device.
 
