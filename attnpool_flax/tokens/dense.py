@@ -16,7 +16,6 @@ from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.rounding import power_above
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known
-from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import LONGEST, computing_dtype, divisor_of, even_part, with_gradient_of
 from attnpool_flax.tokens.channels import DenseChannels
 from attnpool_flax.tokens.mesh import all_reduce_states, axis_names
@@ -55,17 +54,13 @@ class Dense(Tokens):
         """
 
         def body(piece, multiplier, bias, *arrays):
-            return softmax(piece, lambda piece: score(piece, *arrays), multiplier, bias)[:2]
+            scores, state, applied = softmax(piece, lambda piece: score(piece, *arrays), multiplier, bias)
+            if self.axis_name is not None:
+                sums = state.total if applied is None else applied
+                state = replace(state, sum=jnp.concatenate([state.sum, sums[..., None]], -1))
+            return scores, state
 
-        scores, state, batch = self._over(body, (multiplier, bias, *tokens), examples, shared, in_place=not shared)
-        if self.axis_name is not None:
-            sums = state.total
-            if multiplier is not None:
-                weights = exponential(scores, state.top[:, None])
-                applied: Any = self._of_tokens(self.fill_padding(multiplier), batch)
-                sums = jnp.sum(weights * applied, 1)
-            state = replace(state, sum=jnp.concatenate([state.sum, sums[..., None]], -1))
-        return scores, state, batch
+        return self._over(body, (multiplier, bias, *tokens), examples, shared, in_place=not shared)
 
     def softmax_averages(self, scores, state, batch, multiplier=None):
         """Returns (pooled [..., h, d], weights [..., h, L], sums [..., h] of the weights after the multiplier)."""
@@ -75,7 +70,7 @@ class Dense(Tokens):
         if self.axis_name is not None:
             return pooled[..., :-1], weights, pooled[..., -1]
         if multiplier is not None:
-            return pooled, weights, self.sum_over_tokens(weights * self.fill_padding(multiplier))
+            return pooled, weights, jnp.sum(weights * self.fill_padding(multiplier), -1)
         total = lax.stop_gradient(state.total)  # of a fully masked row 0, else the weights sum to 1
         return pooled, weights, self._unflatten(total / jnp.where(total == 0, 1, total), batch)
 
@@ -109,10 +104,12 @@ class Dense(Tokens):
     # ----------------------------------------------------------------------------------------------------------
     # Sums and means
 
-    def sum(self, weights=None, divisor=1):
-        """Sums this device's real tokens under weights [..., L] or 1; each term is divided by ``divisor``: [..., d]."""
-        if weights is not None:
-            return self.weighted_sums_of(weights[..., None, :])[..., 0, :]
+    def sum(self):
+        """Sums the real tokens of all devices: [..., d]."""
+        return self._all_reduce(self.sum_state(False)).sum
+
+    def _sum(self, divisor):
+        """Sums this device's real tokens, each divided by ``divisor``: [..., d]."""
         divisor = jnp.asarray(divisor, self.dtype)
 
         def body(piece, divisor):
@@ -143,10 +140,6 @@ class Dense(Tokens):
             return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.divisor)
         return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.divisor)[..., None]
 
-    def total(self):
-        """Sums the real tokens of all devices: [..., d]."""
-        return self._all_reduce(self.sum_state(False)).sum
-
     def sum_of_map(self, function, width, *parameters):
         """Sums ``function(tokens, *parameters)`` [..., o] of all devices' real tokens; see :meth:`Tokens.sum_of_map`."""
 
@@ -165,7 +158,7 @@ class Dense(Tokens):
         count = self._count()
         if self.axis_name is not None and count is not None:
             count = count.astype(self.dtype)  # shares the collective of the sum
-        return WeightedSum(self.sum(None, self.divisor if mean else 1), count)
+        return WeightedSum(self._sum(self.divisor if mean else 1), count)
 
     @property
     def divisor(self) -> Any:
@@ -178,21 +171,11 @@ class Dense(Tokens):
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
         ratio = self.divisor / divisor_of(count.astype(self.dtype))
-        return self.sum(None, self.divisor) * ratio[..., None], count
+        return self._sum(self.divisor) * ratio[..., None], count
 
     def _count(self):
         """Counts the real tokens of this device: [...]; None without a mask."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
-
-    def weighted_average(self, weights):
-        """Averages the tokens under weights [..., L], 0 at padding: [..., d], 0 where they sum to 0, in one collective.
-
-        Products of weights and tokens must not overflow: rescaling the weights would take another collective.
-        """
-        weights = weights / self.divisor
-        local = WeightedSum(self.sum(weights), jnp.sum(weights, -1))
-        pooled, weight = self._all_reduce(local)
-        return jnp.where(weight[..., None] == 0, 0, pooled / jnp.where(weight == 0, 1, weight)[..., None])
 
     def sums_under(self, scores, normalize, multiplier=None):
         """Sums the tokens under weights ``normalize(scores, mask)``; see :meth:`Tokens.sums_under`."""
@@ -293,18 +276,6 @@ class Dense(Tokens):
             return weights
         mask = self.mask if weights.ndim == self.mask.ndim else self.mask[..., None, :]
         return jnp.where(mask, weights, 0)
-
-    def sum_over_tokens(self, weights):
-        """Sums weights [..., L] or [..., h, L], 0 at padding, over this device's tokens: [...] or [..., h]."""
-        return jnp.sum(weights, -1)
-
-    def max_over_tokens(self, weights):
-        """Computes the maximum over this device's tokens of [..., L], 0 at padding, at least 0: [...]."""
-        return jnp.max(weights, -1, initial=0)
-
-    def expand_to_tokens(self, values):
-        """Expands values of examples [...] to broadcast against values of tokens: [..., 1]."""
-        return values[..., None]
 
     # ----------------------------------------------------------------------------------------------------------
     # Pieces

@@ -97,21 +97,17 @@ class Packed(Tokens):
     # ----------------------------------------------------------------------------------------------------------
     # Sums and means
 
-    def sum(self, weights=None):
-        """Sums the real tokens of each segment under weights [N], or unweighted: [S, d]."""
-        return self._total(None)[: self.number] if weights is None else self.weighted_sums_of(weights[None])[:, 0]
-
-    def total(self):
+    def sum(self):
         """Sums the real tokens of each segment: [S, d]."""
-        return self.sum()
+        return self._sum(None)[: self.number]
 
     def mean(self):
         """Averages each segment's real tokens: [S, d]; 0 if fully masked. Terms are divided first to avoid overflow."""
-        count = jnp.maximum(self.segments.sum(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
+        count = jnp.maximum(self.segments.counts(), 1).astype(self.dtype)
         divisor = divisor_of(count)
-        return (self._total(1 / divisor) / (count / divisor)[:, None])[: self.number]
+        return (self._sum(1 / divisor) / (count / divisor)[:, None])[: self.number]
 
-    def _total(self, factor):
+    def _sum(self, factor):
         """Sums the real tokens of each segment, multiplied by ``factor`` [count], if it is not None: [count, d]."""
 
         def body(piece, *factors):
@@ -138,7 +134,7 @@ class Packed(Tokens):
         """Sums the tokens under weights ``normalize(scores, mask)``; see :meth:`Tokens.sums_under`."""
         weights = normalize(scores, self.segments.real[None])
         applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        return self.weighted_sums_of(applied), weights, self.sum_over_tokens(applied)
+        return self.weighted_sums_of(applied), weights, self.segments.sum(applied.T)[: self.number]
 
     def sum_of_map(self, function, width, *parameters):
         """Sums ``function(tokens, *parameters)`` [S, o] of each segment's real tokens; see :meth:`Tokens.sum_of_map`."""
@@ -178,7 +174,7 @@ class Packed(Tokens):
         extreme = constant._over(largest, largest=True)[1]
         # without a gradient XLA removes the loop over the ties
         total, count = self._over(ties, examples=[(extreme, 1)])[1]
-        some = (self.segments.sum(self.segments.real.astype(jnp.int32)) > 0)[:, None]
+        some = (self.segments.counts() > 0)[:, None]
         share = total / jnp.maximum(count, 1).astype(total.dtype)
         return with_gradient_of(jnp.where(some, extreme, 0), share)[: self.number]
 
@@ -202,23 +198,11 @@ class Packed(Tokens):
 
     def has_real_token(self):
         """Returns bool [S]: whether a segment has a real token."""
-        return self.sum_over_tokens(self.segments.real.astype(jnp.int32)) > 0
+        return self.segments.counts()[: self.number] > 0
 
     def fill_padding(self, weights):
         """Sets weights [N] or [h, N] to 0 at padding."""
         return jnp.where(self.segments.real, weights, 0)
-
-    def sum_over_tokens(self, weights):
-        """Sums weights [N] or [h, N], 0 at padding, over the tokens of each segment: [S], or [S, h]."""
-        return self.segments.sum(weights.T)[: self.number]
-
-    def max_over_tokens(self, weights):
-        """Computes the maximum of [N] over the tokens of each segment, at least 0: [S]."""
-        return jnp.maximum(self.segments.max(self.fill_padding(weights)), 0)[: self.number]
-
-    def expand_to_tokens(self, values):
-        """Expands values of segments [S] to their tokens [N]; arbitrary at padding."""
-        return self.segments.expand_to_tokens(self._at_least_one(values))
 
     # ----------------------------------------------------------------------------------------------------------
     # Pieces
