@@ -29,5 +29,4 @@ def compiling_anew(*frames):
     with pytest.MonkeyPatch.context() as patch:
         for frame in frames:
             patch.setattr(frame, "specializations", {})
-            patch.setattr(frame, "programs", {})
         yield
