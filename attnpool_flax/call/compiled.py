@@ -6,6 +6,8 @@ compiled function computes in float32, or in float64 for such arguments, and rou
 """
 
 import functools
+import types
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +25,10 @@ from attnpool_flax.call.prepare import (
     prepare,
     resolve_precision,
     result_dtype,
+    with_tokens,
 )
 from attnpool_flax.call.sharding import check_split, explicit_mesh, over_explicit_axes
 from attnpool_flax.call.states import broadcast_state, with_host_options
-from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of
-from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract, table
 from attnpool_ref.contract.packed_definition import packed_signature
@@ -296,3 +297,37 @@ def _on(sharding, number):
     (device,) = sharding.device_set
     with jax.ensure_compile_time_eval(), jax.default_device(device):
         return jax.device_put(number)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Static arguments in the keys of a cache, which references a caller's function weakly: it does not keep it alive
+
+
+def static_key(value):
+    """Returns (type, value) of a static argument, for a function or method with a weak reference in place of the value.
+
+    A callable object whose class compares by value, such as a frozen dataclass, is referenced strongly: another object
+    that equals it shares its compiled program.
+    """
+    if callable(value):
+        owner = _owner(value)
+        if type(owner).__eq__ is object.__eq__ and getattr(type(owner), "__weakrefoffset__", 0):
+            return type(value), (weakref.ref if owner is value else weakref.WeakMethod)(value)
+    return type(value), value
+
+
+def value_of(key):
+    """Returns the static argument of a :func:`static_key`, which must still exist."""
+    return key[1]() if isinstance(key[1], weakref.ref) else key[1]
+
+
+def forget_with_functions(cache, key):
+    """Removes an entry of a cache when a function is deleted to which its key, a tuple, has a :func:`static_key`."""
+    for part in key:
+        if isinstance(part, tuple) and part and isinstance(part[-1], weakref.ref):
+            weakref.finalize(_owner(part[-1]()), cache.pop, key, None).atexit = False
+
+
+def _owner(function):
+    """Returns the object of a method, which lives as long as the method can be called; else the function itself."""
+    return function.__self__ if isinstance(function, types.MethodType) else function
