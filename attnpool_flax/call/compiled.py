@@ -114,7 +114,7 @@ class Specialization:
       program: the jitted function.
       defaults: for numbers with a default: (index in ``names``, the default).
       dtype: the computing dtype.
-      placed: by the sharding of the other arrays, ``defaults`` with the numbers as arrays on their device.
+      placed: by the sharding of the other arrays and the index, a default as an array on their device.
     """
 
     call: contract.Call
@@ -122,7 +122,7 @@ class Specialization:
     program: Any
     defaults: list[tuple[int, Any]]
     dtype: np.dtype
-    placed: dict[Any, list[tuple[int, Any, Any]]] = field(default_factory=dict)
+    placed: dict[Any, Any] = field(default_factory=dict)
 
 
 class CompiledFunction:
@@ -271,15 +271,12 @@ _JAX_TYPES = set()
 
 def _place_defaults(arrays, specialization):
     """Replaces default numbers in the list ``arrays`` by arrays on the device of the first JAX array, if it has one."""
-    sharding = _sharding_of(arrays)
-    placed = specialization.placed.get(sharding)
-    if placed is None:
-        numbers = ((i, default, np.asarray(default, specialization.dtype)) for i, default in specialization.defaults)
-        placed = [(i, default, _on(sharding, number)) for i, default, number in numbers]
-        specialization.placed[sharding] = placed
-    for i, default, number in placed:
+    sharding, placed = _sharding_of(arrays), specialization.placed
+    for i, default in specialization.defaults:
         if arrays[i] is default:
-            arrays[i] = number
+            if (sharding, i) not in placed:
+                placed[sharding, i] = _on(sharding, np.asarray(default, specialization.dtype))
+            arrays[i] = placed[sharding, i]
 
 
 def _sharding_of(arrays):
