@@ -52,7 +52,7 @@ def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
     Array([[1.],
            [5.]], dtype=float32)
     """
-    return x.first()
+    return x.end_token(last=False)
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
@@ -69,7 +69,7 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
     Array([[3.],
            [5.]], dtype=float32)
     """
-    return x.last()
+    return x.end_token(last=True)
 
 
 @compiled(tokens=("x",), as_they_come=("x",))

@@ -29,7 +29,8 @@ class Dense(Tokens):
     """Tokens [..., L, d] in the caller's dtype, and their mask [..., L] or None.
 
     Arrays have all batch axes; along one of size 1 the examples share the array. With an axis name, the tokens are one
-    device's shard of sequences over a mesh: weights are of the shard, and pooled vectors of the whole sequence.
+    device's shard of sequences over a mesh: weights are of the shard, and pooled vectors of the whole sequence. Methods
+    without a docstring have that of :class:`~attnpool_flax.tokens.protocol.Tokens`.
     """
 
     def __init__(self, x, mask, precision=None, axis_name=None, *, of_chunk=False):
@@ -43,7 +44,6 @@ class Dense(Tokens):
     # Softmax
 
     def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
-        """Averages the tokens under the softmax of a score; see :meth:`Tokens.softmax_of`."""
         scores, state, batch = self.local_softmax(score, examples, shared, tokens, multiplier, bias)
         return self.softmax_averages(scores, self._all_reduce(state), batch, multiplier)
 
@@ -80,8 +80,6 @@ class Dense(Tokens):
         return jax.tree.map(lambda array: self._unflatten(array, batch), state)
 
     def scores_of(self, score, examples=(), shared=(), bias=None):
-        """Computes the scores [..., h, L] of the tokens, -inf at padding; see :meth:`Tokens.scores_of`."""
-
         def body(piece, bias, *arrays):
             return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
 
@@ -89,7 +87,6 @@ class Dense(Tokens):
         return self._unflatten(jnp.swapaxes(scores, -1, -2), batch)
 
     def softmax_sums(self, scores):
-        """Returns (the largest scores [..., h], the sums [..., h, d]) of all devices; see :meth:`Tokens.softmax_sums`."""
         _, state, batch = self.local_softmax(given, tokens=(scores,))
         state = self._all_reduce(state)
         return self._unflatten(state.top, batch), self._unflatten(state.sum, batch)[..., : self.x.shape[-1]]
@@ -105,7 +102,6 @@ class Dense(Tokens):
     # Sums and means
 
     def sum(self):
-        """Sums the real tokens of all devices: [..., d]."""
         return self._all_reduce(self.sum_state(False)).sum
 
     def _sum(self, divisor):
@@ -121,8 +117,6 @@ class Dense(Tokens):
         return with_gradient_of(self._unflatten(state.sum, batch), remat(_plain_sum)(self.x, self.mask, divisor))
 
     def weighted_sums_of(self, weights):
-        """Sums this device's real tokens under weights [..., h, L]: [..., h, d]."""
-
         def body(piece, weights):
             return (), WeightedSum(piece.pull(piece.blank(weights, 0)), None)
 
@@ -141,8 +135,6 @@ class Dense(Tokens):
         return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.divisor)[..., None]
 
     def sum_of_map(self, function, width, *parameters):
-        """Sums ``function(tokens, *parameters)`` [..., o] of all devices' real tokens; see :meth:`Tokens.sum_of_map`."""
-
         def body(piece, *parameters):
             return (), WeightedSum(piece.total(piece.blank(function(piece.x, *parameters), 0)), None)
 
@@ -150,7 +142,6 @@ class Dense(Tokens):
         return self._all_reduce(WeightedSum(self._unflatten(state.sum, batch), None)).sum
 
     def channels(self):
-        """Returns the tokens as :class:`DenseChannels`, for reductions of each channel separately."""
         return DenseChannels(self.x, self.mask, self.axis_name)
 
     def sum_state(self, mean):
@@ -178,7 +169,6 @@ class Dense(Tokens):
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
     def sums_under(self, scores, normalize, multiplier=None):
-        """Sums the tokens under weights ``normalize(scores, mask)``; see :meth:`Tokens.sums_under`."""
         weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
         applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
         state = self._all_reduce(WeightedSum(self.weighted_sums_of(applied), jnp.sum(applied, -1)))
@@ -188,11 +178,9 @@ class Dense(Tokens):
     # Max, min, first and last
 
     def max(self):
-        """Computes the max over real tokens of each feature: [..., d]; 0 for a fully masked row."""
         return self._extreme(False)
 
     def min(self):
-        """Computes the min over real tokens of each feature: [..., d]; 0 for a fully masked row."""
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
@@ -261,7 +249,6 @@ class Dense(Tokens):
     # Tokens and padding
 
     def zero_padded(self):
-        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
         return keep_real(self.x.astype(self.dtype), self.mask)
 
     def has_real_token(self):
@@ -271,7 +258,6 @@ class Dense(Tokens):
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
 
     def fill_padding(self, weights):
-        """Sets weights [..., L] or [..., h, L] to 0 at padding."""
         if self.mask is None:
             return weights
         mask = self.mask if weights.ndim == self.mask.ndim else self.mask[..., None, :]

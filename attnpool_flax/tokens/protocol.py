@@ -123,14 +123,6 @@ class Tokens(ABC):
     def end_token(self, last) -> Any:
         """Returns the last real token of each example, [..., d], or the first if not ``last``; 0 if fully masked."""
 
-    def first(self):
-        """Returns the first real token of each example; 0 if fully masked."""
-        return self.end_token(last=False)
-
-    def last(self):
-        """Returns the last real token of each example; 0 if fully masked."""
-        return self.end_token(last=True)
-
     def with_values(self, values):
         """Returns a copy of this object with other values [..., L, e] or [N, e] in place of x, under the same mask."""
         other = copy.copy(self)
