@@ -106,7 +106,7 @@ FUNCTIONS = {}
 
 @dataclass
 class Specialization:
-    """What all calls of a function with the same shapes, dtypes and options share.
+    """Resolved signature and program of all calls of a function with the same shapes, dtypes and options.
 
     Attributes:
       call: the resolved signature.
