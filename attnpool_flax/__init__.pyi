@@ -63,7 +63,7 @@ from attnpool_flax.streaming.states import MultiHeadAttentionState as MultiHeadA
 from attnpool_flax.streaming.states import WeightedState as WeightedState
 from attnpool_flax.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_flax.streaming.statistics import StatisticsState as StatisticsState
-from attnpool_flax.streaming.statistics import StdState as StdState
+from attnpool_flax.tokens.moments import StdState as StdState
 from attnpool_flax.tokens.states import AttentionState as AttentionState
 from attnpool_flax.tokens.states import MaxState as MaxState
 

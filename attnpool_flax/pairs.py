@@ -68,7 +68,7 @@ def cross_attention_pooling(
 
 def _dropped(tokens, weights, multiplier):
     """Sums the tokens under weights [..., L] times a dropout multiplier."""
-    return tokens.weighted_sums_of((weights * tokens.fill_padding(multiplier))[..., None, :])[..., 0, :]
+    return tokens.weighted_sum_of(weights * tokens.fill_padding(multiplier))
 
 
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale, x_multiplier, y_multiplier):

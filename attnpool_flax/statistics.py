@@ -4,9 +4,9 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.elementwise import OF_SCORES, relu
-from attnpool_flax.numerics.moments import mean_and_deviation, moments
 from attnpool_flax.numerics.products import einsum
 from attnpool_flax.tokens.channels import exp_scores
+from attnpool_flax.tokens.moments import mean_and_deviation, moments
 
 
 @compiled(tokens=("x",), as_they_come=("x",))

@@ -6,6 +6,8 @@ compiled function computes in float32, or in float64 for such arguments, and rou
 """
 
 import functools
+import types
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,17 +25,16 @@ from attnpool_flax.call.prepare import (
     prepare,
     resolve_precision,
     result_dtype,
+    with_tokens,
 )
-from attnpool_flax.call.sharding import check_split, over_explicit_axes
+from attnpool_flax.call.sharding import check_split, explicit_mesh, over_explicit_axes
 from attnpool_flax.call.states import broadcast_state, with_host_options
-from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of
-from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract, table
 from attnpool_ref.contract.packed_definition import packed_signature
 
 CACHE_SIZE = 4096
-"""The largest number of specializations of a function; at this number, both of its caches are cleared."""
+"""The largest number of specializations of a function; at this number, its cache is cleared."""
 
 _MISSING, _NUMBER, _DEFAULT = object(), object(), object()
 _PYTHON_NUMBERS = (float, int)
@@ -105,29 +106,29 @@ FUNCTIONS = {}
 
 @dataclass
 class Specialization:
-    """Compiled functions and resolved signature for all calls of a function with the same shapes, dtypes and options.
+    """Resolved signature and program of all calls of a function with the same shapes, dtypes and options.
 
     Attributes:
       call: the resolved signature.
-      names: the names of the given arrays, in the order in which the programs take them.
+      names: the names of the given arrays, in the order in which the program takes them.
       program: the jitted function.
-      numbers: for numbers at their defaults, (index in ``names``, value).
+      defaults: for numbers with a default: (index in ``names``, the default).
       dtype: the computing dtype.
-      placed: by the sharding of the other arrays, the default numbers as arrays on their device.
+      placed: by the sharding of the other arrays and the index, a default as an array on their device.
     """
 
     call: contract.Call
     names: tuple[str, ...]
     program: Any
-    numbers: list[tuple[int, np.ndarray]]
+    defaults: list[tuple[int, Any]]
     dtype: np.dtype
-    placed: dict[Any, list[tuple[int, Any]]] = field(default_factory=dict)
+    placed: dict[Any, Any] = field(default_factory=dict)
 
 
 class CompiledFunction:
-    """A public function: its row in :mod:`attnpool_ref.table`, its body, its signature and two caches.
+    """A public function: its row in :mod:`attnpool_ref.table`, its body, its signature and its cache.
 
-    ``specializations`` has an entry for each set of shapes, dtypes and options; the entries share ``programs``.
+    ``specializations`` has an entry, with a program of its own, for each set of shapes, dtypes and options.
     """
 
     def __init__(self, row, signature, body, options):
@@ -140,10 +141,10 @@ class CompiledFunction:
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
         self.arrays = tuple((name, a.numeric) for name, a in self.row.arguments.items())
         self.static = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
-        self.specializations, self.programs = {}, {}
+        self.specializations = {}
 
     def specialize(self, args, kwargs):
-        """Returns (the call's specialization, the arrays that its programs take, the arguments by name).
+        """Returns (the call's specialization, the arrays that its program takes, the arguments by name).
 
         Raises:
           TypeError: an argument is no array of numbers, or there is no such argument.
@@ -167,21 +168,23 @@ class CompiledFunction:
             specialization = self._specialization(values)
             if len(self.specializations) >= CACHE_SIZE:
                 self.specializations.clear()
-                self.programs.clear()
-            self.specializations[key] = specialization
+            specialization = self.specializations.setdefault(key, specialization)
             forget_with_functions(self.specializations, key)
         if on_host:
             integers = np.int64 if SETTINGS.jax_enable_x64 else np.int32
             contract.check_values(self.row, values, specialization.call, np.iinfo(integers).max)
         arrays = [values[name] for name in specialization.names]
-        if specialization.numbers:
+        if specialization.defaults:
             _place_defaults(arrays, specialization)
         if on_host:
             self._convert_host_values(arrays, specialization)
         return specialization, arrays, values
 
     def _key(self, values):
-        """Returns (the specialization's key, whether a value is on the host); puts arrays into ``values`` in place."""
+        """Returns (the specialization's key, whether a value is on the host); puts arrays into ``values`` in place.
+
+        Numbers in all forms, such as the default, another Python number or an array of shape (), have the same key.
+        """
         key: list[Any] = [SETTINGS.jax_enable_x64, SETTINGS.jax_default_matmul_precision]
         on_host = False
         for name, is_number in self.arrays:
@@ -189,9 +192,8 @@ class CompiledFunction:
             if value is None:
                 key.append(None)
             elif is_number and type(value) in _PYTHON_NUMBERS:
-                at_default = value is self.defaults[name]
-                on_host = on_host or not at_default
-                key.append(_DEFAULT if at_default else _NUMBER)
+                on_host = on_host or value is not self.defaults[name]
+                key.append(_NUMBER)
             else:
                 if type(value) not in _JAX_TYPES:
                     if value is _MISSING:
@@ -202,8 +204,11 @@ class CompiledFunction:
                         on_host = True
                     else:
                         _JAX_TYPES.add(type(value))
-                key.append(value.shape)
-                key.append(value.dtype)
+                if is_number and not value.shape and value.dtype.kind in "fiu" and value.dtype.itemsize <= 8:
+                    key.append(_NUMBER)
+                else:
+                    key.append(value.shape)
+                    key.append(value.dtype)
         if "axis_name" in self.static:
             check_split(self.row, values)
         for name, default in self.static.items():
@@ -212,44 +217,30 @@ class CompiledFunction:
         return tuple(key), on_host
 
     def _specialization(self, values):
-        values = dict(values)
-        numbers = {}
-        for name, is_number in self.arrays:
-            if is_number and type(values[name]) in _PYTHON_NUMBERS:
-                if values[name] is self.defaults[name]:
-                    numbers[name] = values[name]
-                values[name] = np.asarray(values[name])
+        """Checks the arguments by name, and returns their :class:`Specialization`."""
+        numbers = {name: values[name] for name, _ in self.arrays if type(values[name]) in _PYTHON_NUMBERS}
+        values = values | {name: np.asarray(number) for name, number in numbers.items()}
         call = contract.resolve(self.row, values)
         dtype = result_dtype(call.dtype)
-        computing = computing_dtype(dtype)
+        names = tuple([name for name, _ in self.arrays if values[name] is not None])
         static = {name: values[name] for name in self.static}
         if "precision" in static:
             static["precision"] = resolve_precision(self.row.name, static["precision"], dtype, self.one_pass)
-        names = tuple([name for name, _ in self.arrays if values[name] is not None])
-        program = self._program(values, names, call, dtype, static)
-        numbers = [(names.index(name), np.asarray(number, computing)) for name, number in numbers.items()]
-        return Specialization(call, names, program, numbers, computing)
-
-    def _program(self, values, names, call, dtype, static):
-        """Returns the jitted function, cached in ``programs``."""
-        computing = computing_dtype(dtype)
-        given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
-        shapes = tuple([(array.shape, array.dtype if array.ndim else computing) for array in given])
         held = {name: static_key(value) for name, value in static.items()}
-        key = (names, shapes, dtype, *held.values())
-        found = self.programs.get(key)
-        if found is None:
 
-            def program(*arrays):
-                given = dict(zip(names, arrays, strict=True))
-                static = {name: value_of(key) for name, key in held.items()}
-                body = functools.partial(self.run, call=call, dtype=dtype, static=static)
-                return over_explicit_axes(body, given, self.row, call, static.get("return_weights"))
+        def program(*arrays):
+            given = dict(zip(names, arrays, strict=True))
+            static = {name: value_of(key) for name, key in held.items()}
+            run = functools.partial(self.run, call=call, dtype=dtype, static=static)
+            mesh = explicit_mesh(given)
+            if mesh is None:
+                return run(given)
+            return over_explicit_axes(run, given, mesh, self.row, call, static.get("return_weights"))
 
-            program.__name__ = program.__qualname__ = self.row.name
-            found = self.programs.setdefault(key, jax.jit(program))
-            forget_with_functions(self.programs, key)
-        return found
+        program.__name__ = program.__qualname__ = self.row.name
+        defaults = [(i, self.defaults[name]) for i, name in enumerate(names)]
+        defaults = [(i, default) for i, default in defaults if type(default) in _PYTHON_NUMBERS]
+        return Specialization(call, names, jax.jit(program), defaults, computing_dtype(dtype))
 
     def run(self, given, call, dtype, static):
         """Runs the body while JAX traces it, with the conversions of arguments and results that all bodies share."""
@@ -279,14 +270,13 @@ _JAX_TYPES = set()
 
 
 def _place_defaults(arrays, specialization):
-    """Writes the default numbers into the list ``arrays``, as arrays on the device of the first JAX array, if it has one."""
-    sharding = _sharding_of(arrays)
-    placed = specialization.placed.get(sharding)
-    if placed is None:
-        placed = [(i, _on(sharding, number)) for i, number in specialization.numbers]
-        specialization.placed[sharding] = placed
-    for i, number in placed:
-        arrays[i] = number
+    """Replaces default numbers in the list ``arrays`` by arrays on the device of the first JAX array, if it has one."""
+    sharding, placed = _sharding_of(arrays), specialization.placed
+    for i, default in specialization.defaults:
+        if arrays[i] is default:
+            if (sharding, i) not in placed:
+                placed[sharding, i] = _on(sharding, np.asarray(default, specialization.dtype))
+            arrays[i] = placed[sharding, i]
 
 
 def _sharding_of(arrays):
@@ -304,3 +294,37 @@ def _on(sharding, number):
     (device,) = sharding.device_set
     with jax.ensure_compile_time_eval(), jax.default_device(device):
         return jax.device_put(number)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Static arguments in the keys of a cache, which references a caller's function weakly: it does not keep it alive
+
+
+def static_key(value):
+    """Returns (type, value) of a static argument, for a function or method with a weak reference in place of the value.
+
+    A callable object whose class compares by value, such as a frozen dataclass, is referenced strongly: another object
+    that equals it shares its compiled program.
+    """
+    if callable(value):
+        owner = _owner(value)
+        if type(owner).__eq__ is object.__eq__ and getattr(type(owner), "__weakrefoffset__", 0):
+            return type(value), (weakref.ref if owner is value else weakref.WeakMethod)(value)
+    return type(value), value
+
+
+def value_of(key):
+    """Returns the static argument of a :func:`static_key`, which must still exist."""
+    return key[1]() if isinstance(key[1], weakref.ref) else key[1]
+
+
+def forget_with_functions(cache, key):
+    """Removes an entry of a cache when a function is deleted to which its key, a tuple, has a :func:`static_key`."""
+    for part in key:
+        if isinstance(part, tuple) and part and isinstance(part[-1], weakref.ref):
+            weakref.finalize(_owner(part[-1]()), cache.pop, key, None).atexit = False
+
+
+def _owner(function):
+    """Returns the object of a method, which lives as long as the method can be called; else the function itself."""
+    return function.__self__ if isinstance(function, types.MethodType) else function

@@ -1,4 +1,4 @@
-"""The arguments of a call for the body (arrays, dtypes, batch axes, masks, precision), and its results for the caller."""
+"""The arguments of a call for the body (arrays, dtypes, masks, tokens objects, precision), and its results for the caller."""
 
 from typing import Any
 
@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnpool_flax.numerics.products import one_pass_of
+from attnpool_flax.numerics.products import exact_tokens, one_pass_of
 from attnpool_flax.numerics.sizes import as_limit, prefix
 from attnpool_flax.numerics.sums import computing_dtype
+from attnpool_flax.tokens import Dense, Packed
 from attnpool_ref import contract
 from attnpool_ref.contract.dtypes import refuse, refuse_masked
 
@@ -17,6 +18,10 @@ SETTINGS: Any = jax.config
 
 NARROW = ("float16", "bfloat16")
 """Dtypes whose products take one pass of a matrix unit, and are exact in it, except those of float16 on TPUs."""
+
+
+HELD = ("axis_name", "num_segments", "indices_are_sorted")
+"""Arguments that only the tokens objects hold. The body does not get them."""
 
 
 def as_array(name, key, value):
@@ -127,6 +132,32 @@ def _in_32_bits(numbers, count):
     """Converts segment numbers and indices to int32, clipped to -1 and ``count``: both are out of the valid range."""
     own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
     return jnp.clip(numbers, own(max(-1, info.min)), as_limit(count, own)).astype(jnp.int32)
+
+
+def with_tokens(values, names, packed):
+    """Replaces arrays of tokens by tokens objects, which have their mask and layout.
+
+    Args:
+      values: the prepared arrays and the static arguments by name.
+      names: the arguments that hold tokens: "x", or "x" and "y". With two, masks and segment ids are named
+        after them, such as "x_mask".
+      packed: whether the tokens are packed.
+
+    Returns:
+      The arguments of the body by name.
+    """
+    values = dict(values)
+    precision = exact_tokens(values.get("precision"))
+    for name in names:
+        prefix = "" if len(names) == 1 else f"{name}_"
+        x, mask = values[name], values.pop(f"{prefix}mask")
+        if packed:
+            segments = values.pop(f"{prefix}segment_ids"), values["num_segments"]
+            values[name] = Packed(x, *segments, mask, values["indices_are_sorted"], precision)
+        else:
+            values.pop(f"{prefix}lengths")  # the mask holds them
+            values[name] = Dense(x, mask, precision, values.get("axis_name"))
+    return {name: value for name, value in values.items() if name not in HELD}
 
 
 def finish(result, batch, dtype):

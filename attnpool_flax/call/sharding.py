@@ -89,22 +89,23 @@ def check_split(row, values):
                 )
 
 
-def over_explicit_axes(body, given, row, call, both):
+def explicit_mesh(given):
+    """Returns the mesh with Explicit axes on which arrays by name are; None if there is none."""
+    meshes = (jax.typeof(array).sharding.mesh for array in given.values())
+    return next((mesh for mesh in meshes if mesh.explicit_axes), None)
+
+
+def over_explicit_axes(body, given, mesh, row, call, both):
     """Computes ``body(given)``. Explicit mesh axes are Auto inside, and the results are sharded like the arguments.
 
     Args:
       body: from arrays by name to a result, or with ``both`` to (a result, the weights).
       given: the arrays.
+      mesh: their :func:`explicit_mesh`.
       row: the function's row of the table, which has the axes of arguments and results.
       call: the resolved signature.
       both: whether the weights are returned with the result.
     """
-    for array in given.values():
-        mesh = jax.typeof(array).sharding.mesh
-        if mesh.explicit_axes:
-            break
-    else:
-        return body(given)
     places = _places(given, call.arguments, len(call.batch))
     batch = range(len(call.batch))
     # the leaves of a state have their batch axes in common, and nothing else

@@ -3,6 +3,7 @@
 Twin of :mod:`attnpool_ref.numerics.activations`.
 """
 
+import itertools
 import math
 
 import jax
@@ -53,6 +54,18 @@ def _tanh_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     decay = jnp.exp(-2 * jnp.abs(x))
     return tanh(x), 4 * decay / jnp.square(1 + decay) * dx
+
+
+def power_series(x, coefficient, radius):
+    """Evaluates a power series by Horner's rule, with as many terms as the dtype resolves for x below the radius."""
+    terms = itertools.takewhile(
+        lambda term: abs(term[1]) * radius ** term[0] > jnp.finfo(x.dtype).eps / 4,
+        ((k, coefficient(k)) for k in itertools.count()),
+    )
+    result = jnp.zeros_like(x)
+    for _, factor in reversed(list(terms)):
+        result = result * x + factor
+    return result
 
 
 OF_SCORES = {"tanh": tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}

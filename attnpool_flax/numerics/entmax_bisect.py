@@ -1,11 +1,13 @@
 """alpha-entmax for any alpha >= 1: the threshold by bisection, the gradient from the weights (Peters et al. 2019)."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.elementwise import power_series
 from attnpool_flax.numerics.rounding import max_along_axis
 
 GENTLE = 0.125
@@ -13,9 +15,6 @@ GENTLE = 0.125
 
 STEPS = 20
 """The largest number of Newton's steps to the smallest weight; fewer suffice."""
-
-TERMS = 16
-"""Terms of a power series that suffice in float64 for arguments of at most 1/2."""
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -146,7 +145,5 @@ def _exponential_remainder(t):
     """Returns (e^t - 1 - t) / t^2 of t >= 0, 1/2 at 0."""
     small = t < 0.5
     near, far = jnp.where(small, t, 0), jnp.where(small, 1, t)
-    series = jnp.ones_like(t)
-    for k in range(TERMS, 2, -1):
-        series = 1 + near * series / k
-    return jnp.where(small, series / 2, (jnp.expm1(far) - far) / (far * far))
+    near = power_series(near, lambda k: 1 / math.factorial(k + 2), radius=0.5)
+    return jnp.where(small, near, (jnp.expm1(far) - far) / (far * far))

@@ -13,7 +13,6 @@ inaccurate.
 """
 
 import functools
-import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from attnpool_flax.numerics.elementwise import power_series
 from attnpool_flax.numerics.sums import divisor_of
 
 NEAR, CLOSE = 0.25, 0.125
@@ -139,7 +139,7 @@ def _slackened_jvp(primals, tangents):
     near = exponent > -NEAR
     close, far = jnp.where(near, exponent, 0), jnp.where(near | jnp.isinf(exponent), 0, exponent)
     finite = jnp.where(jnp.isinf(below), 0, below)
-    series = finite * finite * _series(close, lambda k: (k + 1) / math.factorial(k + 2), NEAR)
+    series = finite * finite * power_series(close, lambda k: (k + 1) / math.factorial(k + 2), NEAR)
     second = jnp.where(near, series, (far * jnp.exp(far) - jnp.expm1(exponent)) / _divisor(scale) / _divisor(scale))
     return slackened(below, scale), dbelow + second * tangents[1]
 
@@ -159,7 +159,7 @@ def logarithm(sums, scale, mean):
         logarithm = jnp.log(whole)
         return jnp.where(logarithm == 0, 0, logarithm / scale)
     near = jnp.abs(rest) < CLOSE
-    shallow = slack * _series(jnp.where(near, rest, 0), lambda k: (-1) ** k / (k + 1), CLOSE)
+    shallow = slack * power_series(jnp.where(near, rest, 0), lambda k: (-1) ** k / (k + 1), CLOSE)
     return jnp.where(near, shallow, jnp.log(whole / jnp.maximum(sums.count, 1)) / _divisor(scale))
 
 
@@ -187,7 +187,7 @@ def _logarithm_jvp(mean, primals, tangents):
     second = jnp.where(sums.count == 0, 0, second)
     if mean:
         near, slack = jnp.abs(rest) < CLOSE, jnp.where(jnp.isinf(slack), 0, slack)
-        series = _series(jnp.where(near, rest, 0), lambda k: (-1) ** (k + 1) * (k + 1) / (k + 2), CLOSE)
+        series = power_series(jnp.where(near, rest, 0), lambda k: (-1) ** (k + 1) * (k + 1) / (k + 2), CLOSE)
         second = jnp.where(near, slack * slack * series, second)
     return value, derivative + second * dscale
 
@@ -206,18 +206,6 @@ def _divisor(scale):
 
 def _times(derivative, tangent):
     return jnp.zeros_like(derivative) if isinstance(tangent, SymbolicZero) else derivative * tangent
-
-
-def _series(x, coefficient, radius):
-    """Evaluates a power series by Horner's rule, with as many terms as the dtype resolves for x below the radius."""
-    terms = itertools.takewhile(
-        lambda term: abs(term[1]) * radius ** term[0] > jnp.finfo(x.dtype).eps / 4,
-        ((k, coefficient(k)) for k in itertools.count()),
-    )
-    result = jnp.zeros_like(x)
-    for _, factor in reversed(list(terms)):
-        result = result * x + factor
-    return result
 
 
 def clamped(x, floor):

@@ -36,9 +36,9 @@ def factor_precision(precision):
     return lax.Precision.HIGHEST if precision == lax.Precision.DEFAULT else precision
 
 
-def is_narrow(x):
-    """Returns whether the dtype of tokens is narrower than float32."""
-    return x.dtype.itemsize < 4
+def is_narrow(array):
+    """Returns whether an array has floating numbers narrower than float32."""
+    return jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize < 4
 
 
 # --------------------------------------------------------------------------------------------------------------

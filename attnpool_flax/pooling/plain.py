@@ -52,7 +52,7 @@ def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
     Array([[1.],
            [5.]], dtype=float32)
     """
-    return x.first()
+    return x.end_token(last=False)
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
@@ -69,7 +69,7 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
     Array([[3.],
            [5.]], dtype=float32)
     """
-    return x.last()
+    return x.end_token(last=True)
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
@@ -89,35 +89,19 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
     """
     if weights is None:
         return x.mean()
-    if x.per_feature(weights):
-        return channel_average(x.channels(), weights)
-    return x.weighted_average(x.fill_padding(weights)) if x.axis_name is not None else weighted_average(x, weights)
-
-
-def weighted_average(tokens, weights):
-    """Averages tokens in any layout under weights [..., L], or [N] of packed tokens; 0 where the weights sum to 0."""
-    weights = tokens.fill_padding(weights)
-    largest = power_of_two(tokens.max_over_tokens(jnp.abs(weights)))
-    weights = weights * tokens.expand_to_tokens(1 / largest)  # the sum may overflow
-    total = tokens.expand_to_tokens(tokens.sum_over_tokens(weights))
-    return tokens.sum(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
-
-
-def channel_average(channels, weights):
-    """Averages tokens in any layout under weights of each channel, [..., L, d] or packed [N, d].
-
-    ``channels`` are the tokens as :class:`~attnpool_flax.tokens.DenseChannels` or ``PackedChannels``. The result is
-    0 where the weights of a channel sum to 0.
-    """
-    weights = channels.fill_padding(weights)
-    if channels.axis_name is not None:  # not rescaled, because no device knows the largest weight
-        total, pooled = channels.sum_over_tokens(weights, weights * channels.x)
+    channels = x.channels()
+    own = channels.fill_padding(channels.expand_to_features(weights))
+    if x.axis_name is not None:  # one collective: the largest weight would take another
+        own = own / channels.divisor
+        total, pooled = channels.sum_over_tokens(own, own * channels.x)
         return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
-    (largest,) = channels.max_over_tokens(jnp.abs(weights))
-    weights = weights * channels.expand_to_tokens(1 / power_of_two(jnp.maximum(largest, 0)))  # the sum may overflow
-    (total,) = channels.sum_over_tokens(weights)
-    total = channels.expand_to_tokens(total)
-    return channels.sum_over_tokens(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * channels.x)[0]
+    (largest,) = channels.max_over_tokens(jnp.abs(own))
+    own = own * channels.expand_to_tokens(1 / power_of_two(jnp.maximum(largest, 0)))  # the sum may overflow
+    total = channels.expand_to_tokens(*channels.sum_over_tokens(own))
+    own = jnp.where(total == 0, 0, own / jnp.where(total == 0, 1, total))
+    if weights.ndim == x.x.ndim:  # of each channel
+        return channels.sum_over_tokens(own * channels.x)[0]
+    return x.weighted_sum_of(own[..., 0])
 
 
 @compiled(tokens=("x",), as_they_come=("x",))

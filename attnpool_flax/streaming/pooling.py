@@ -135,7 +135,9 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, precision=None):
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
     size, mass, weights = _in_units(tokens.fill_padding(weights), -1)
-    return WeightedState(size, mass, *_compensated(jnp.sum(weights, -1)), *_compensated(tokens.sum(weights)))
+    return WeightedState(
+        size, mass, *_compensated(jnp.sum(weights, -1)), *_compensated(tokens.weighted_sum_of(weights))
+    )
 
 
 def _in_units(weights, axis):

@@ -1,8 +1,7 @@
 """Tokens of a pooling: padded (:class:`Dense`) or one sequence after another (:class:`Packed`), with their reductions.
 
 The bodies of pooling functions get such an object and call its methods, which ``protocol`` lists, so one body serves
-both layouts. To reduce each channel separately they use :class:`DenseChannels` or :class:`PackedChannels`. The methods
-resolve the implementation and call the loops of ``attnpool_flax.reductions``.
+both layouts. To reduce each channel separately they use :class:`DenseChannels` or :class:`PackedChannels`.
 """
 
 from attnpool_flax.tokens.channels import DenseChannels, PackedChannels

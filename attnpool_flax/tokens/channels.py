@@ -129,8 +129,7 @@ class PackedChannels:
 
         The arrays must be 0 at padding. For None in place of an array, the result is the number of real tokens.
         """
-        ones = self.real.astype(jnp.int32)
-        sums = [self.segments.sum(ones if array is None else array) for array in arrays]
+        sums = [self.segments.counts()[:, None] if array is None else self.segments.sum(array) for array in arrays]
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def max_over_tokens(self, *arrays):

@@ -16,7 +16,6 @@ from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.rounding import power_above
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known
-from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import LONGEST, computing_dtype, divisor_of, even_part, with_gradient_of
 from attnpool_flax.tokens.channels import DenseChannels
 from attnpool_flax.tokens.mesh import all_reduce_states, axis_names
@@ -30,7 +29,8 @@ class Dense(Tokens):
     """Tokens [..., L, d] in the caller's dtype, and their mask [..., L] or None.
 
     Arrays have all batch axes; along one of size 1 the examples share the array. With an axis name, the tokens are one
-    device's shard of sequences over a mesh: weights are of the shard, and pooled vectors of the whole sequence.
+    device's shard of sequences over a mesh: weights are of the shard, and pooled vectors of the whole sequence. Methods
+    without a docstring have that of :class:`~attnpool_flax.tokens.protocol.Tokens`.
     """
 
     def __init__(self, x, mask, precision=None, axis_name=None, *, of_chunk=False):
@@ -44,7 +44,6 @@ class Dense(Tokens):
     # Softmax
 
     def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
-        """Averages the tokens under the softmax of a score; see :meth:`Tokens.softmax_of`."""
         scores, state, batch = self.local_softmax(score, examples, shared, tokens, multiplier, bias)
         return self.softmax_averages(scores, self._all_reduce(state), batch, multiplier)
 
@@ -55,17 +54,13 @@ class Dense(Tokens):
         """
 
         def body(piece, multiplier, bias, *arrays):
-            return softmax(piece, lambda piece: score(piece, *arrays), multiplier, bias)[:2]
+            scores, state, applied = softmax(piece, lambda piece: score(piece, *arrays), multiplier, bias)
+            if self.axis_name is not None:
+                sums = state.total if applied is None else applied
+                state = replace(state, sum=jnp.concatenate([state.sum, sums[..., None]], -1))
+            return scores, state
 
-        scores, state, batch = self._over(body, (multiplier, bias, *tokens), examples, shared, in_place=not shared)
-        if self.axis_name is not None:
-            sums = state.total
-            if multiplier is not None:
-                weights = exponential(scores, state.top[:, None])
-                applied: Any = self._of_tokens(self.fill_padding(multiplier), batch)
-                sums = jnp.sum(weights * applied, 1)
-            state = replace(state, sum=jnp.concatenate([state.sum, sums[..., None]], -1))
-        return scores, state, batch
+        return self._over(body, (multiplier, bias, *tokens), examples, shared, in_place=not shared)
 
     def softmax_averages(self, scores, state, batch, multiplier=None):
         """Returns (pooled [..., h, d], weights [..., h, L], sums [..., h] of the weights after the multiplier)."""
@@ -75,7 +70,7 @@ class Dense(Tokens):
         if self.axis_name is not None:
             return pooled[..., :-1], weights, pooled[..., -1]
         if multiplier is not None:
-            return pooled, weights, self.sum_over_tokens(weights * self.fill_padding(multiplier))
+            return pooled, weights, jnp.sum(weights * self.fill_padding(multiplier), -1)
         total = lax.stop_gradient(state.total)  # of a fully masked row 0, else the weights sum to 1
         return pooled, weights, self._unflatten(total / jnp.where(total == 0, 1, total), batch)
 
@@ -85,8 +80,6 @@ class Dense(Tokens):
         return jax.tree.map(lambda array: self._unflatten(array, batch), state)
 
     def scores_of(self, score, examples=(), shared=(), bias=None):
-        """Computes the scores [..., h, L] of the tokens, -inf at padding; see :meth:`Tokens.scores_of`."""
-
         def body(piece, bias, *arrays):
             return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
 
@@ -94,7 +87,6 @@ class Dense(Tokens):
         return self._unflatten(jnp.swapaxes(scores, -1, -2), batch)
 
     def softmax_sums(self, scores):
-        """Returns (the largest scores [..., h], the sums [..., h, d]) of all devices; see :meth:`Tokens.softmax_sums`."""
         _, state, batch = self.local_softmax(given, tokens=(scores,))
         state = self._all_reduce(state)
         return self._unflatten(state.top, batch), self._unflatten(state.sum, batch)[..., : self.x.shape[-1]]
@@ -109,10 +101,11 @@ class Dense(Tokens):
     # ----------------------------------------------------------------------------------------------------------
     # Sums and means
 
-    def sum(self, weights=None, divisor=1):
-        """Sums this device's real tokens under weights [..., L] or 1; each term is divided by ``divisor``: [..., d]."""
-        if weights is not None:
-            return self.weighted_sums_of(weights[..., None, :])[..., 0, :]
+    def sum(self):
+        return self._all_reduce(self.sum_state(False)).sum
+
+    def _sum(self, divisor):
+        """Sums this device's real tokens, each divided by ``divisor``: [..., d]."""
         divisor = jnp.asarray(divisor, self.dtype)
 
         def body(piece, divisor):
@@ -124,8 +117,6 @@ class Dense(Tokens):
         return with_gradient_of(self._unflatten(state.sum, batch), remat(_plain_sum)(self.x, self.mask, divisor))
 
     def weighted_sums_of(self, weights):
-        """Sums this device's real tokens under weights [..., h, L]: [..., h, d]."""
-
         def body(piece, weights):
             return (), WeightedSum(piece.pull(piece.blank(weights, 0)), None)
 
@@ -143,13 +134,7 @@ class Dense(Tokens):
             return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.divisor)
         return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.divisor)[..., None]
 
-    def total(self):
-        """Sums the real tokens of all devices: [..., d]."""
-        return self._all_reduce(self.sum_state(False)).sum
-
     def sum_of_map(self, function, width, *parameters):
-        """Sums ``function(tokens, *parameters)`` [..., o] of all devices' real tokens; see :meth:`Tokens.sum_of_map`."""
-
         def body(piece, *parameters):
             return (), WeightedSum(piece.total(piece.blank(function(piece.x, *parameters), 0)), None)
 
@@ -157,7 +142,6 @@ class Dense(Tokens):
         return self._all_reduce(WeightedSum(self._unflatten(state.sum, batch), None)).sum
 
     def channels(self):
-        """Returns the tokens as :class:`DenseChannels`, for reductions of each channel separately."""
         return DenseChannels(self.x, self.mask, self.axis_name)
 
     def sum_state(self, mean):
@@ -165,7 +149,7 @@ class Dense(Tokens):
         count = self._count()
         if self.axis_name is not None and count is not None:
             count = count.astype(self.dtype)  # shares the collective of the sum
-        return WeightedSum(self.sum(None, self.divisor if mean else 1), count)
+        return WeightedSum(self._sum(self.divisor if mean else 1), count)
 
     @property
     def divisor(self) -> Any:
@@ -178,24 +162,13 @@ class Dense(Tokens):
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
         ratio = self.divisor / divisor_of(count.astype(self.dtype))
-        return self.sum(None, self.divisor) * ratio[..., None], count
+        return self._sum(self.divisor) * ratio[..., None], count
 
     def _count(self):
         """Counts the real tokens of this device: [...]; None without a mask."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
-    def weighted_average(self, weights):
-        """Averages the tokens under weights [..., L], 0 at padding: [..., d], 0 where they sum to 0, in one collective.
-
-        Products of weights and tokens must not overflow: rescaling the weights would take another collective.
-        """
-        weights = weights / self.divisor
-        local = WeightedSum(self.sum(weights), jnp.sum(weights, -1))
-        pooled, weight = self._all_reduce(local)
-        return jnp.where(weight[..., None] == 0, 0, pooled / jnp.where(weight == 0, 1, weight)[..., None])
-
     def sums_under(self, scores, normalize, multiplier=None):
-        """Sums the tokens under weights ``normalize(scores, mask)``; see :meth:`Tokens.sums_under`."""
         weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
         applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
         state = self._all_reduce(WeightedSum(self.weighted_sums_of(applied), jnp.sum(applied, -1)))
@@ -205,11 +178,9 @@ class Dense(Tokens):
     # Max, min, first and last
 
     def max(self):
-        """Computes the max over real tokens of each feature: [..., d]; 0 for a fully masked row."""
         return self._extreme(False)
 
     def min(self):
-        """Computes the min over real tokens of each feature: [..., d]; 0 for a fully masked row."""
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
@@ -278,7 +249,6 @@ class Dense(Tokens):
     # Tokens and padding
 
     def zero_padded(self):
-        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
         return keep_real(self.x.astype(self.dtype), self.mask)
 
     def has_real_token(self):
@@ -288,23 +258,10 @@ class Dense(Tokens):
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
 
     def fill_padding(self, weights):
-        """Sets weights [..., L] or [..., h, L] to 0 at padding."""
         if self.mask is None:
             return weights
         mask = self.mask if weights.ndim == self.mask.ndim else self.mask[..., None, :]
         return jnp.where(mask, weights, 0)
-
-    def sum_over_tokens(self, weights):
-        """Sums weights [..., L] or [..., h, L], 0 at padding, over this device's tokens: [...] or [..., h]."""
-        return jnp.sum(weights, -1)
-
-    def max_over_tokens(self, weights):
-        """Computes the maximum over this device's tokens of [..., L], 0 at padding, at least 0: [...]."""
-        return jnp.max(weights, -1, initial=0)
-
-    def expand_to_tokens(self, values):
-        """Expands values of examples [...] to broadcast against values of tokens: [..., 1]."""
-        return values[..., None]
 
     # ----------------------------------------------------------------------------------------------------------
     # Pieces

@@ -19,9 +19,8 @@ from attnpool_flax.tokens.tiles import over_runs, run_of, unless_differentiated
 class Packed(Tokens):
     """Packed tokens [N, d] in the caller's dtype, with their segments and their mask.
 
-    Each method does what the method of :class:`~attnpool_flax.tokens.dense.Dense` with this name does, with S
-    segments as the examples. Values of segments have the shape [S, ...]. Values of tokens have the shape [N], or [h, N]
-    for h queries. ``ordered`` says that the segment ids never decrease.
+    Methods without a docstring have that of :class:`~attnpool_flax.tokens.protocol.Tokens`, which says their shapes.
+    ``ordered`` says that the segment ids never decrease.
     """
 
     axis_name = None
@@ -36,7 +35,6 @@ class Packed(Tokens):
     # Softmax
 
     def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
-        """Averages each segment's tokens under the softmax of a score; see :meth:`Tokens.softmax_of`."""
         scores, state, applied = self._softmax(score, examples, shared, tokens, multiplier, bias)
         whole = PackedPiece(jnp.zeros((1, 1)), self.segments.ids, self.segments.real, None, self.dtype)
         weights, nonzero = weights_of(whole, scores, state), jnp.where(state.total == 0, 1, state.total)
@@ -82,36 +80,28 @@ class Packed(Tokens):
         return lax.stop_gradient(raw._over(body, *constants, masked=False, in_place=one_product)[0]).T
 
     def scores_of(self, score, examples=(), shared=(), bias=None):
-        """Computes the scores [h, N] of the tokens, -inf at padding; see :meth:`Tokens.scores_of`."""
-
         def body(piece, bias, *arrays):
             return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
 
         return self._over(body, (bias,), examples, shared)[0].T
 
     def softmax_sums(self, scores):
-        """Returns (the largest scores [S, h], the sums [S, h, d]); see :meth:`Tokens.softmax_sums`."""
         _, state, _ = self._softmax(given, tokens=(scores,))
         return state.top[: self.number], state.sum[: self.number]
 
     # ----------------------------------------------------------------------------------------------------------
     # Sums and means
 
-    def sum(self, weights=None):
-        """Sums the real tokens of each segment under weights [N], or unweighted: [S, d]."""
-        return self._total(None)[: self.number] if weights is None else self.weighted_sums_of(weights[None])[:, 0]
-
-    def total(self):
-        """Sums the real tokens of each segment: [S, d]."""
-        return self.sum()
+    def sum(self):
+        return self._sum(None)[: self.number]
 
     def mean(self):
         """Averages each segment's real tokens: [S, d]; 0 if fully masked. Terms are divided first to avoid overflow."""
-        count = jnp.maximum(self.segments.sum(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
+        count = jnp.maximum(self.segments.counts(), 1).astype(self.dtype)
         divisor = divisor_of(count)
-        return (self._total(1 / divisor) / (count / divisor)[:, None])[: self.number]
+        return (self._sum(1 / divisor) / (count / divisor)[:, None])[: self.number]
 
-    def _total(self, factor):
+    def _sum(self, factor):
         """Sums the real tokens of each segment, multiplied by ``factor`` [count], if it is not None: [count, d]."""
 
         def body(piece, *factors):
@@ -127,40 +117,32 @@ class Packed(Tokens):
         return with_gradient_of(constant, remat(plain)(self.x, self.segments, *factors))
 
     def weighted_sums_of(self, weights):
-        """Sums the real tokens of each segment under weights [h, N]: [S, h, d]."""
-
         def body(piece, weights):
             return (), piece.pull(piece.blank(weights, 0))
 
         return self._over(body, (weights,))[1][: self.number]
 
     def sums_under(self, scores, normalize, multiplier=None):
-        """Sums the tokens under weights ``normalize(scores, mask)``; see :meth:`Tokens.sums_under`."""
         weights = normalize(scores, self.segments.real[None])
         applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        return self.weighted_sums_of(applied), weights, self.sum_over_tokens(applied)
+        return self.weighted_sums_of(applied), weights, self.segments.sum(applied.T)[: self.number]
 
     def sum_of_map(self, function, width, *parameters):
-        """Sums ``function(tokens, *parameters)`` [S, o] of each segment's real tokens; see :meth:`Tokens.sum_of_map`."""
-
         def body(piece, *parameters):
             return (), piece.total(piece.blank(function(piece.x, *parameters), 0))
 
         return self._over(body, shared=parameters, width=width)[1][: self.number]
 
     def channels(self):
-        """Returns the tokens as :class:`PackedChannels`, for reductions of each channel separately."""
         return PackedChannels(self.x, self.segments, self.number)
 
     # ----------------------------------------------------------------------------------------------------------
     # Max, min, first and last
 
     def max(self):
-        """Computes the max over real tokens of each feature: [S, d]; 0 for a fully masked segment."""
         return self._extreme(False)
 
     def min(self):
-        """Computes the min over real tokens of each feature: [S, d]; 0 for a fully masked segment."""
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
@@ -178,12 +160,11 @@ class Packed(Tokens):
         extreme = constant._over(largest, largest=True)[1]
         # without a gradient XLA removes the loop over the ties
         total, count = self._over(ties, examples=[(extreme, 1)])[1]
-        some = (self.segments.sum(self.segments.real.astype(jnp.int32)) > 0)[:, None]
+        some = (self.segments.counts() > 0)[:, None]
         share = total / jnp.maximum(count, 1).astype(total.dtype)
         return with_gradient_of(jnp.where(some, extreme, 0), share)[: self.number]
 
     def end_token(self, last):
-        """Returns the last real token of each segment, or the first if not ``last``: [S, d]; 0 if fully masked."""
         sign = 1 if last else -1
         length = self.x.shape[0]
         if not length:
@@ -197,28 +178,13 @@ class Packed(Tokens):
     # Tokens and padding
 
     def zero_padded(self):
-        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
         return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
     def has_real_token(self):
-        """Returns bool [S]: whether a segment has a real token."""
-        return self.sum_over_tokens(self.segments.real.astype(jnp.int32)) > 0
+        return self.segments.counts()[: self.number] > 0
 
     def fill_padding(self, weights):
-        """Sets weights [N] or [h, N] to 0 at padding."""
         return jnp.where(self.segments.real, weights, 0)
-
-    def sum_over_tokens(self, weights):
-        """Sums weights [N] or [h, N], 0 at padding, over the tokens of each segment: [S], or [S, h]."""
-        return self.segments.sum(weights.T)[: self.number]
-
-    def max_over_tokens(self, weights):
-        """Computes the maximum of [N] over the tokens of each segment, at least 0: [S]."""
-        return jnp.maximum(self.segments.max(self.fill_padding(weights)), 0)[: self.number]
-
-    def expand_to_tokens(self, values):
-        """Expands values of segments [S] to their tokens [N]; arbitrary at padding."""
-        return self.segments.expand_to_tokens(self._at_least_one(values))
 
     # ----------------------------------------------------------------------------------------------------------
     # Pieces

@@ -39,11 +39,9 @@ class Piece:
         return self._products(self.x, rows)
 
     def _products(self, x, rows):
-        batch, length, width = x.shape
         if rows.shape[0] != 1:
-            spec, x = ("ld,bhd->blh", x[0]) if batch == 1 else ("bld,bhd->blh", x)
-            return jnp.einsum(spec, x, rows, precision=self.precision)
-        heads = rows.shape[1]
+            return _of_rows(x, rows, self.precision)
+        (batch, length, width), heads = x.shape, rows.shape[1]
         rows = rows[0, 0] if heads == 1 else rows[0].T  # XLA multiplies by a vector faster than by one column
         flat = jnp.dot(jnp.reshape(x, (batch * length, width)), rows, precision=self.precision)
         return jnp.reshape(flat, (batch, length, heads))
@@ -193,7 +191,7 @@ class PackedPiece:
 
     def blank(self, values, fill):
         """Replaces values [L, ...] at padding."""
-        return jnp.where(jnp.reshape(self.real, (-1, *(1,) * (values.ndim - 1))), values, fill)
+        return jnp.where(jnp.expand_dims(self.real, tuple(range(1, values.ndim))), values, fill)
 
 
 class WholePacked(PackedPiece):

@@ -31,11 +31,7 @@ class Tokens(ABC):
     # Sums and means
 
     @abstractmethod
-    def sum(self, weights=None) -> Any:
-        """Sums the real tokens, [..., d]; with weights [..., L], each multiplied by its own. Of this device alone."""
-
-    @abstractmethod
-    def total(self) -> Any:
+    def sum(self) -> Any:
         """Sums the real tokens: [..., d]."""
 
     @abstractmethod
@@ -48,6 +44,14 @@ class Tokens(ABC):
 
         ``width`` is the number of array elements that the function holds for one token. It closes over no traced array.
         """
+
+    @abstractmethod
+    def weighted_sums_of(self, weights) -> Any:
+        """Sums the real tokens of this device under weights [..., h, L]: [..., h, d]."""
+
+    def weighted_sum_of(self, weights):
+        """Sums the real tokens of this device under weights [..., L]: [..., d]."""
+        return self.weighted_sums_of(weights[..., None, :])[..., 0, :]
 
     @abstractmethod
     def sums_under(self, scores, normalize, multiplier=None) -> Any:
@@ -119,14 +123,6 @@ class Tokens(ABC):
     def end_token(self, last) -> Any:
         """Returns the last real token of each example, [..., d], or the first if not ``last``; 0 if fully masked."""
 
-    def first(self):
-        """Returns the first real token of each example; 0 if fully masked."""
-        return self.end_token(last=False)
-
-    def last(self):
-        """Returns the last real token of each example; 0 if fully masked."""
-        return self.end_token(last=True)
-
     def with_values(self, values):
         """Returns a copy of this object with other values [..., L, e] or [N, e] in place of x, under the same mask."""
         other = copy.copy(self)
@@ -146,22 +142,6 @@ class Tokens(ABC):
     @abstractmethod
     def fill_padding(self, weights) -> Any:
         """Sets weights [..., L] or [..., h, L] to 0 at padding."""
-
-    @abstractmethod
-    def sum_over_tokens(self, weights) -> Any:
-        """Sums weights [..., L] or [..., h, L], 0 at padding, over the tokens: [...] or [..., h]."""
-
-    @abstractmethod
-    def max_over_tokens(self, weights) -> Any:
-        """Computes the maximum of weights [..., L] over the tokens, at least 0: [...]."""
-
-    @abstractmethod
-    def expand_to_tokens(self, values) -> Any:
-        """Expands values of examples [...] to their tokens; arbitrary at padding."""
-
-    def per_feature(self, weights):
-        """Returns whether weights are [..., L, d] or [N, d], with an axis of features, not [..., L] or [N]."""
-        return weights.ndim == self.x.ndim
 
 
 def dot(piece, queries):

@@ -52,6 +52,10 @@ class Segments:
             return jax.ops.segment_sum(values, self.ids, self.count, indices_are_sorted=self.ordered)
         return self.sum_slots(self._summed(values, 0))
 
+    def counts(self):
+        """Returns [count]: the number of real tokens of each segment."""
+        return self.sum(self.real.astype(jnp.int32))
+
     def sum_slots(self, sums):
         """Adds up the sums of the first slots, [sizes[0], ...], along the chain: [count, ...]."""
         for level in range(1, len(self.chain)):

@@ -19,6 +19,7 @@ from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics.platforms import cast_varying, varying_axes
+from attnpool_flax.numerics.products import is_narrow
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import LONGEST
@@ -75,7 +76,7 @@ class Tiling(NamedTuple):
         exact = length % size == 0 and (rows == 1 or batch % rows == 0) and not skip
 
         def split(array):  # an axis of size 1 would be another layout, and a copy
-            if array is None or not exact or array.shape[0] != batch or _is_narrow(array):
+            if array is None or not exact or array.shape[0] != batch or is_narrow(array):
                 return None
             tile = (rows, size) if rows > 1 else (size,)
             return jnp.reshape(array, (groups * parts, *tile, *array.shape[2:]))
@@ -138,7 +139,7 @@ def cut(array, start, sizes):
         return None
     shared = array.shape[0] == 1
     starts = [jnp.int32(0) if shared else start[0], *start[1:], *[jnp.int32(0)] * (array.ndim - len(start))]
-    if _is_narrow(array):  # XLA's CPU backend would widen the whole array outside of the loop, as it depends on no step
+    if is_narrow(array):  # XLA's CPU backend would widen the whole array outside of the loop, as it depends on no step
         array, starts = lax.optimization_barrier((array, starts))
     sizes = (1 if shared else sizes[0], *sizes[1:], *array.shape[len(sizes) :])
     return lax.dynamic_slice(array, starts, sizes, allow_negative_indices=False)
@@ -153,10 +154,6 @@ def joined(array, axis, length):
     before = jnp.reshape(lax.slice_in_dim(array, 0, parts - 1, axis=axis), (*lead, done, *rest))
     last = lax.index_in_dim(array, parts - 1, axis, keepdims=False)
     return jnp.concatenate([before, lax.slice_in_dim(last, size - (length - done), size, axis=axis)], axis)
-
-
-def _is_narrow(array):
-    return jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize < 4
 
 
 def run_of(x, heads):
@@ -181,7 +178,7 @@ def over_runs(function, segments, arrays, run, largest=False):
       (values [N, ...], a tree of sums [count, ...]).
     """
     length = segments.ids.shape[0]
-    steps, exact = -(-length // run), length % run == 0 and not any(a is not None and _is_narrow(a) for a in arrays)
+    steps, exact = -(-length // run), length % run == 0 and not any(a is not None and is_narrow(a) for a in arrays)
     owner, count = (segments.ids, segments.count) if largest else (segments.chain[0], segments.sizes[0])
     of_all = segments.ids, segments.real, owner, *arrays
 
@@ -192,7 +189,7 @@ def over_runs(function, segments, arrays, run, largest=False):
         index, own = given
         if not exact:
             start = jnp.minimum(index * run, length - run)
-            own = [None if array is None else cut_run(array, start, run) for array in of_all]
+            own = [cut(array, (start,), (run,)) for array in of_all]
         ids, real, owner, *slices = own
         if length % run:
             real = real & (start + lax.iota(jnp.int32, run) >= index * run)
@@ -217,13 +214,6 @@ def over_runs(function, segments, arrays, run, largest=False):
     return values, sums if largest else jax.tree.map(segments.sum_slots, sums)
 
 
-def cut_run(array, start, run):
-    """Slices ``run`` packed tokens of an array [N, ...]."""
-    if _is_narrow(array):
-        array, start = lax.optimization_barrier((array, start))
-    return lax.dynamic_slice_in_dim(array, start, run, 0, allow_negative_indices=False)
-
-
 def unless_differentiated(first, loop):
     """Returns ``first``, from tokens and other arrays to results, with the derivatives of ``loop``, which has the same results.
 
@@ -240,7 +230,7 @@ def unless_differentiated(first, loop):
         def of_moving(*some):
             given = dict(zip(moving, some, strict=True))
             x, *others = jax.tree.unflatten(shape, [given.get(i, leaf) for i, leaf in enumerate(leaves)])
-            return loop(x.astype(jnp.float32) if 0 in moving and _is_narrow(x) else x, *others)
+            return loop(x.astype(jnp.float32) if 0 in moving and is_narrow(x) else x, *others)
 
         return jax.jvp(of_moving, [leaves[i] for i in moving], [dleaves[i] for i in moving])
 

@@ -79,14 +79,14 @@ def test_programs_of_a_normalizer_are_released_with_it(row):
     arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
     floats = {key: value for key, value in arrays.items() if value.dtype.kind == "f"}
     reference, own = weakref.ref(case.options["normalizer"]), FUNCTIONS[row.name]
-    before = len(own.specializations), len(own.programs)
+    before = len(own.specializations)
     call(arrays)
     jax.grad(lambda floats: sum(jnp.sum(part) for part in jax.tree.leaves(call(arrays | floats))))(floats)
-    assert (len(own.specializations), len(own.programs)) > before
+    assert len(own.specializations) > before
     case = call = options = None
     gc.collect()
     assert reference() is None
-    assert (len(own.specializations), len(own.programs)) == before
+    assert len(own.specializations) == before
 
 
 def test_a_normalizer_that_lives_keeps_its_program():
@@ -95,10 +95,10 @@ def test_a_normalizer_that_lives_keeps_its_program():
     calls = [lambda: normalizer, lambda: normalizer.method, lambda: Scaled(0.5)]
     for get in calls:
         attnpool_flax.attend(SCORES, VALUE, normalizer=get())
-        before = dict(own.programs)
+        before = dict(own.specializations)
         attnpool_flax.attend(SCORES, VALUE, normalizer=get())
         gc.collect()
-        assert own.programs == before
+        assert own.specializations == before
     reference = weakref.ref(normalizer)
     normalizer = calls = get = None
     gc.collect()
@@ -125,12 +125,12 @@ def test_a_cache_that_another_thread_clears_meanwhile_raises_no_error():
 
     class Cleared(dict):
         def setdefault(self, *args):
-            program = super().setdefault(*args)
+            specialization = super().setdefault(*args)
             thread = threading.Thread(target=self.clear)
             thread.start()
             thread.join()
-            return program
+            return specialization
 
     with compiling_anew(own):
-        own.programs = Cleared()
+        own.specializations = Cleared()
         assert attnpool_flax.attend(SCORES, VALUE).shape == (2, 3, 4)

@@ -21,7 +21,7 @@ def replaced(module, **constants):
 
 @contextlib.contextmanager
 def compiling_anew(*frames):
-    """Gives functions empty caches of compiled programs inside of a with block.
+    """Gives functions an empty cache of compiled programs inside of a with block.
 
     Their own caches are restored after the block, because filling them again takes time. ``frames`` are values of
     :data:`attnpool_flax.call.compiled.FUNCTIONS`.
@@ -29,5 +29,4 @@ def compiling_anew(*frames):
     with pytest.MonkeyPatch.context() as patch:
         for frame in frames:
             patch.setattr(frame, "specializations", {})
-            patch.setattr(frame, "programs", {})
         yield
