@@ -55,7 +55,7 @@ class Dense(Tokens):
         """
 
         def body(piece, multiplier, bias, *arrays):
-            return softmax(piece, lambda piece: score(piece, *arrays), multiplier, bias)[:2]
+            return softmax(piece, score, arrays, multiplier, bias)[:2]
 
         scores, state, batch = self._over(body, (multiplier, bias, *tokens), examples, shared, in_place=not shared)
         if self.axis_name is not None:
@@ -88,7 +88,7 @@ class Dense(Tokens):
         """Computes the scores [..., h, L] of the tokens, -inf at padding; see :meth:`Tokens.scores_of`."""
 
         def body(piece, bias, *arrays):
-            return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
+            return masked_scores(piece, score(piece, *arrays), bias), ()
 
         scores, _, batch = self._over(body, (bias,), examples, shared, in_place=not shared)
         return self._unflatten(jnp.swapaxes(scores, -1, -2), batch)

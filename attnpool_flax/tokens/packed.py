@@ -61,7 +61,7 @@ class Packed(Tokens):
             def known(piece):
                 return with_gradient_of(constant, score(piece, *arrays))
 
-            scores, state, applied = softmax(piece, known, multiplier, bias)
+            scores, state, applied = softmax(piece, known, (), multiplier, bias)
             return scores, (state.total, state.sum, applied)
 
         of_tokens = constant, multiplier, bias, *tokens
@@ -85,7 +85,7 @@ class Packed(Tokens):
         """Computes the scores [h, N] of the tokens, -inf at padding; see :meth:`Tokens.scores_of`."""
 
         def body(piece, bias, *arrays):
-            return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
+            return masked_scores(piece, score(piece, *arrays), bias), ()
 
         return self._over(body, (bias,), examples, shared)[0].T
 
