@@ -16,6 +16,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from attnpool_flax.numerics.sizes import known
 
@@ -137,3 +139,72 @@ def unify_varying(*arrays: Any) -> Any:
 def cast_varying(array, axes):
     """Casts an array to vary over these manual axes as well."""
     return lax.pcast(array, tuple(sorted(axes)), to="varying") if axes else jnp.asarray(array)
+
+
+def mapped_first(arrays, axes):
+    """Moves the mapped axes of arrays under ``vmap`` to the front; an array whose axis is None is broadcast."""
+    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
+    return [
+        jnp.broadcast_to(array, (size, *array.shape)) if axis is None else jnp.moveaxis(array, axis, 0)
+        for array, axis in zip(arrays, axes, strict=True)
+    ]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Two products whose transpose is one
+
+
+def dot_and_pull(x, rows, weights, precision):
+    """Computes the products of x [B, L, d] with rows [B or 1, h, d], and its sums under weights [B, L, h].
+
+    It is linear in x, and its transpose is one product of 2 h terms: [weights, cotangents] with [cotangents, rows]. Of a
+    sum of two products, XLA writes the first one to memory in float32: a step of multi-head pooling (16 heads, bfloat16,
+    float32) moves 5.3, 5.2 bytes of x on a TPU v5e and 8.5, 7.6 on an H200, with two products 9.2, 7.1 and 16.3, 11.5.
+
+    Returns:
+      (products [B, L, h], sums [B, h, d]).
+    """
+    rows = jnp.broadcast_to(rows, (x.shape[0], *rows.shape[1:]))
+    return _DOT_AND_PULL.bind(*unify_varying(x, rows, weights), precision=precision)
+
+
+def _dot_and_pull(x, rows, weights, precision, product=lax.dot_general):
+    batch, last = tuple(range(x.ndim - 2)), x.ndim - 1
+    dot = product(x, rows, dimension_numbers=(((last,), (last,)), (batch, batch)), precision=precision)
+    pull = product(weights, x, dimension_numbers=(((last - 1,), (last - 1,)), (batch, batch)), precision=precision)
+    return [dot, pull]
+
+
+def _types(x, rows, weights, precision):
+    def product(x, y, **params):
+        return lax.dot_general_p.abstract_eval(x, y, **params, preferred_element_type=None, out_sharding=None)[0]
+
+    return _dot_and_pull(x, rows, weights, precision, product)
+
+
+def _tangents(primals, tangents, precision):
+    (x, *others), (dx, *dothers) = primals, map(ad.instantiate_zeros, tangents)
+    through_others = jax.jvp(lambda rows, weights: _dot_and_pull(x, rows, weights, precision), others, dothers)[1]
+    results, moved = (_DOT_AND_PULL.bind(own, *others, precision=precision) for own in (x, dx))
+    return results, list(map(jnp.add, moved, through_others))
+
+
+def _transposed(cotangents, _, rows, weights, precision):
+    ddot, dpull = map(ad.instantiate_zeros, cotangents)
+    batch, last = tuple(range(rows.ndim - 2)), rows.ndim - 1
+    terms, of_terms = jnp.concatenate([weights, ddot], last), jnp.concatenate([dpull, rows], last - 1)
+    return [lax.dot_general(terms, of_terms, (((last,), (last - 1,)), (batch, batch)), precision), None, None]
+
+
+def _mapped(arrays, axes, precision):
+    return _DOT_AND_PULL.bind(*mapped_first(arrays, axes), precision=precision), [0, 0]
+
+
+_DOT_AND_PULL = Primitive("attnpool_dot_and_pull")
+_DOT_AND_PULL.multiple_results = True
+_DOT_AND_PULL.def_impl(jax.jit(_dot_and_pull, static_argnames="precision"))
+_DOT_AND_PULL.def_abstract_eval(_types)
+ad.primitive_jvps[_DOT_AND_PULL] = _tangents
+ad.primitive_transposes[_DOT_AND_PULL] = _transposed
+batching.primitive_batchers[_DOT_AND_PULL] = _mapped
+mlir.register_lowering(_DOT_AND_PULL, mlir.lower_fun(_dot_and_pull, multiple_results=True))

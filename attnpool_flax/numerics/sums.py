@@ -11,7 +11,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.platforms import unify_varying
+from attnpool_flax.numerics.platforms import mapped_first, unify_varying
 from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
@@ -142,12 +142,7 @@ def _first_of(value, total):
 
 
 def _mapped(arrays, axes):
-    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
-    arrays = (
-        jnp.broadcast_to(array, (size, *array.shape)) if axis is None else jnp.moveaxis(array, axis, 0)
-        for array, axis in zip(arrays, axes, strict=True)
-    )
-    return _WITH_GRADIENT.bind(*arrays), 0
+    return _WITH_GRADIENT.bind(*mapped_first(arrays, axes)), 0
 
 
 _WITH_GRADIENT = Primitive("attnpool_with_gradient_of")

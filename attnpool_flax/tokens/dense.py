@@ -54,7 +54,7 @@ class Dense(Tokens):
         """
 
         def body(piece, multiplier, bias, *arrays):
-            scores, state, applied = softmax(piece, lambda piece: score(piece, *arrays), multiplier, bias)
+            scores, state, applied = softmax(piece, score, arrays, multiplier, bias)
             if self.axis_name is not None:
                 sums = state.total if applied is None else applied
                 state = replace(state, sum=jnp.concatenate([state.sum, sums[..., None]], -1))
@@ -81,7 +81,7 @@ class Dense(Tokens):
 
     def scores_of(self, score, examples=(), shared=(), bias=None):
         def body(piece, bias, *arrays):
-            return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
+            return masked_scores(piece, score(piece, *arrays), bias), ()
 
         scores, _, batch = self._over(body, (bias,), examples, shared, in_place=not shared)
         return self._unflatten(jnp.swapaxes(scores, -1, -2), batch)

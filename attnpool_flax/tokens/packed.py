@@ -59,7 +59,7 @@ class Packed(Tokens):
             def known(piece):
                 return with_gradient_of(constant, score(piece, *arrays))
 
-            scores, state, applied = softmax(piece, known, multiplier, bias)
+            scores, state, applied = softmax(piece, known, (), multiplier, bias)
             return scores, (state.total, state.sum, applied)
 
         of_tokens = constant, multiplier, bias, *tokens
@@ -81,7 +81,7 @@ class Packed(Tokens):
 
     def scores_of(self, score, examples=(), shared=(), bias=None):
         def body(piece, bias, *arrays):
-            return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
+            return masked_scores(piece, score(piece, *arrays), bias), ()
 
         return self._over(body, (bias,), examples, shared)[0].T
 

@@ -5,10 +5,14 @@ tokens have no axis B: values of tokens are [L, h], and sums over tokens are ter
 segment.
 """
 
+import functools
+from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.elementwise import keep_real
@@ -17,6 +21,7 @@ from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import max_along_axis
 from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import LONGEST, PART, summed, weighted, with_gradient_of
+from attnpool_flax.tokens.protocol import dot
 from attnpool_flax.tokens.segments import at
 from attnpool_flax.tokens.states import AttentionState, MaxState
 
@@ -107,7 +112,7 @@ class OnAccelerators(Whole):
 
     def __init__(self, x, real, precision, dtype):
         super().__init__(x, real, precision, dtype)
-        self.narrow = x.dtype == jnp.bfloat16
+        self.original, self.narrow = x, x.dtype == jnp.bfloat16
 
     def _products(self, x, rows):
         def product(x, rows):
@@ -135,6 +140,11 @@ class OnAccelerators(Whole):
         if weights.shape[2] != 1:
             return product(weights, self.x)
         return platforms.in_one_kernel(product, elementwise, weights, self.x)
+
+    def has_examples_of(self, rows, *others):
+        """Returns whether each example of several rows [B or 1, h, d], and of arrays [B, L, h] or None, has its own tokens."""
+        sizes = {array.shape[0] for array in (rows, self.real, *others) if array is not None}
+        return rows.shape[1] != 1 and sizes <= {1, self.x.shape[0]}
 
 
 def _of_rows(x, rows, precision):
@@ -230,29 +240,66 @@ class WholePacked(PackedPiece):
 # Poolings of a piece: (values of its tokens, the state of its examples)
 
 
-def masked_scores(piece, score, bias):
-    """Returns the scores [B, L, h] of a function of the piece, plus a bias [B, L, h] or None; -inf at padding."""
-    scores = score(piece)
+def masked_scores(piece, scores, bias):
+    """Returns scores [B, L, h] plus a bias [B, L, h] or None; -inf at padding."""
     return piece.blank(saveable(scores) if bias is None else saveable(scores) + bias, -jnp.inf)
 
 
-def softmax(piece, score, multiplier=None, bias=None):
+def softmax(piece, score, arrays=(), multiplier=None, bias=None):
     """Returns the average under the softmax of scores: (scores, :class:`AttentionState`, sums of the applied weights).
 
     The scores [B, L, h] are -inf at padding. The sums [B, h] are those of the weights times the multiplier, if there is one.
 
     Args:
       piece: the tokens.
-      score: from the piece to scores [B, L, h], arbitrary at padding.
+      score: from the piece and the arrays to scores [B, L, h], arbitrary at padding.
+      arrays: what the score takes besides the piece.
       multiplier: [B, L, h] of the weights in the sum (dropout), or None.
       bias: [B, L, h], added to the scores, or None.
     """
-    scores = masked_scores(piece, score, bias)
+    if score is dot and isinstance(piece, OnAccelerators) and piece.has_examples_of(*arrays, multiplier, bias):
+        return _softmax_of_products(piece.precision, piece.original, piece.real, *arrays, multiplier, bias)[:3]
+    return _softmax_of_scores(piece, score(piece, *arrays), multiplier, bias)[:3]
+
+
+def _softmax_of_scores(piece, scores, multiplier, bias):
+    """Returns the results of :func:`softmax`, and the applied weights [B, L, h]."""
+    scores = masked_scores(piece, scores, bias)
     top = piece.top(scores)
     weights = exponential(scores, piece.each(top))
     applied = weights if multiplier is None else weights * piece.blank(multiplier, 0)
     state = AttentionState(top, piece.total(weights), None, piece.pull(applied), None)
-    return scores, state, None if multiplier is None else piece.total(applied)
+    return scores, state, None if multiplier is None else piece.total(applied), applied
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _softmax_of_products(precision, x, real, rows, multiplier, bias):
+    """Computes :func:`_softmax_of_scores` of the tokens' products with rows, on accelerators.
+
+    Its rule differs from JAX's in one way: both products of dx are computed by :func:`platforms.dot_and_pull`.
+    """
+    piece = OnAccelerators(x, real, precision, rows.dtype)
+    return _softmax_of_scores(piece, piece.dot(rows), multiplier, bias)
+
+
+@functools.partial(_softmax_of_products.defjvp, symbolic_zeros=True)
+def _softmax_of_products_jvp(precision, primals, tangents):
+    (x, real, rows, *others), (dx, _, drows, *dothers) = primals, tangents
+    piece, dproducts, dsum = OnAccelerators(x, real, precision, rows.dtype), None, 0
+    if not isinstance(dx, SymbolicZero):
+        applied = _softmax_of_products(precision, *primals)[-1]
+        dx = keep_real(dx.astype(rows.dtype), real)
+        dproducts, dsum = platforms.dot_and_pull(dx, rows, applied, piece.precision)
+    given, dgiven = (0 if dproducts is None else jnp.zeros_like(dproducts), rows, *others), (dproducts, drows, *dothers)
+    moving = [i for i, own in enumerate(dgiven) if not (own is None or isinstance(own, SymbolicZero))]
+
+    def of_moving(*some):
+        own = dict(zip(moving, some, strict=True))
+        moved, rows, *others = (own.get(i, array) for i, array in enumerate(given))
+        return _softmax_of_scores(piece, piece.dot(rows) + moved, *others)
+
+    results, (dscores, dstate, *dsums) = jax.jvp(of_moving, [given[i] for i in moving], [dgiven[i] for i in moving])
+    return results, (dscores, replace(dstate, sum=dstate.sum + dsum), *dsums)
 
 
 def weights_of(piece, scores, state):

@@ -23,7 +23,8 @@ from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.tokens import tiles
+from attnpool_flax.tokens import pieces, tiles
+from attnpool_flax.tokens.protocol import dot
 from attnpool_ref import table
 from attnpool_ref.conformance import cases, checks
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
@@ -237,6 +238,65 @@ def test_layer_norm_of_large_equal_and_not_finite_numbers(platform, rng):
     assert np.isfinite(found[0][:3]).all() and not found[0][2].any() and np.isnan(found[0][3]).all()
 
 
+def in_a_scan(function):
+    return lambda x, *arrays: jax.lax.scan(lambda sums, own: (sums + function(own, *arrays), None), 0.0, x)[0]
+
+
+def over_examples(function):
+    return lambda x, *arrays: jnp.sum(jax.vmap(lambda own: function(own, *arrays))(x))
+
+
+def over_a_mesh(function):
+    mesh, split = jax.sharding.Mesh(jax.devices()[:1], ("devices",)), jax.P(None, "devices")
+
+    def on_device(x, *arrays):
+        return jax.lax.psum(sum(function(own, *arrays) for own in x), "devices")
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(split, *[jax.P()] * 3), out_specs=jax.P())
+
+
+def gradient_of_gradient(function, inner):
+    return jax.grad(lambda *arrays: jnp.sum(jnp.sin(jax.grad(function, inner)(*arrays))), (0, 1, 2, 3))
+
+
+def along(function):
+    """Returns the derivative in a direction; ``jacfwd`` would map a psum, which JAX 0.8.3 cannot."""
+    return lambda *arrays: jax.jvp(function, arrays, jax.tree.map(jnp.cos, arrays))[1]
+
+
+DERIVATIVES = {
+    "gradient": lambda function: jax.grad(function, (0, 1, 2, 3)),
+    "gradient of the rows": lambda function: jax.grad(function, 1),
+    "forward mode, twice": lambda function: along(along(function)),
+    "gradient of the gradient of the tokens": lambda function: gradient_of_gradient(function, 0),
+    "gradient of the gradient of the rows": lambda function: gradient_of_gradient(function, 1),
+    "gradient of the gradient of the bias": lambda function: gradient_of_gradient(function, 3),
+    "forward mode over the gradient": lambda function: along(jax.grad(function)),
+}
+
+
+@pytest.mark.parametrize("within", [in_a_scan, over_examples, over_a_mesh])
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_under_several_heads_are_those_of_two_products(name, within, rng):
+    """The products of tokens with rows, and their sums, have a rule of their own; a lambda as score has none."""
+    real = jnp.asarray(rng.random((B, 7)) < 0.7).at[1].set(False)
+    shapes = (2, B, 7, 5), (1, 4, 5), (B, 7, 4), (B, 7, 4)
+
+    def derivatives(score):
+        def of_batch(x, rows, multiplier, bias):
+            piece = pieces.OnAccelerators(x, real, None, x.dtype)
+            scores, state, sums = pieces.softmax(piece, score, (rows,), multiplier, bias)
+            found = jnp.where(real[..., None], scores, 0), state.sum, state.total, sums
+            return sum(jnp.sum(jnp.sin(part)) for part in found)
+
+        return jax.jit(DERIVATIVES[name](within(jax.checkpoint(of_batch))))
+
+    with jax.enable_x64(True):
+        arrays = [jnp.asarray(rng.normal(size=shape)) for shape in shapes]
+        found, expected = (derivatives(score)(*arrays) for score in (dot, lambda piece, rows: piece.dot(rows)))
+        chex.assert_trees_all_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
 # Programs -----------------------------------------------------------------------------------------------------------
 
 PARAMETERS = {
@@ -275,6 +335,22 @@ def test_only_cpus_loop_over_tokens_and_no_product_of_others_reads_a_wide_copy(n
         for product in re.findall(r"stablehlo\.dot_general.* : \((.*)\) ->", text):
             for wide in re.findall(r"tensor<([\dx]+)xf32>", product):
                 assert math.prod(map(int, wide.split("x"))) < 8 * 1601 * 64, product
+
+
+@on_every_device
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_the_gradient_of_tokens_under_several_heads_is_one_product(dtype, platform):
+    """Of a sum of two products XLA would write the first one to memory, in float32."""
+    shapes = PARAMETERS["multi_head_attention_pooling"] | {"x": (8, 1601, 64)}
+    arrays = {key: jax.ShapeDtypeStruct(shape, dtype) for key, shape in shapes.items()}
+
+    def step(arrays, mask):
+        pooled = functools.partial(attnpool_flax.multi_head_attention_pooling, mask=mask)
+        return jax.grad(lambda own: jnp.sum(jnp.sin(pooled(**own).astype(jnp.float32))))(arrays)
+
+    text = live(jax.jit(step).trace(arrays, jax.ShapeDtypeStruct((8, 1601), bool)), platform)
+    results = re.findall(r"stablehlo\.dot_general.* -> tensor<([\dx]+)xf32>", text)
+    assert [math.prod(map(int, result.split("x"))) for result in results].count(8 * 1601 * 64) == 1
 
 
 # The evaluation itself ----------------------------------------------------------------------------------------------
