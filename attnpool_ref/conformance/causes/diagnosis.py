@@ -43,6 +43,7 @@ DETACHED = (
     "right values with a wrong gradient: `detach` or `stop_gradient` cuts a part off, or a maximum gives the gradient of a "
     "tie to one token"
 )
+EXCHANGED = "the last two axes of the result are exchanged"
 SQUEEZED = "removes all axes of size 1, as squeeze() does: name the axis to remove, as in squeeze(-2)"
 
 
@@ -384,22 +385,29 @@ def _of_chance(evidence):
 
 
 def _of_sizes(judged):
-    """Returns the causes of wrong shapes: a packed result has too few segments, or axes of size 1 are missing."""
+    """Returns the causes of wrong shapes: too few segments, missing axes of size 1, or two axes exchanged."""
     known = {mistakes.SIZE: mistakes.size_of} if judged[0].subject.row.packed else {}
-    causes = {words: Cause(words) for words in (*known, SQUEEZED)}
-    for words, answer in (known | {SQUEEZED: _squeezed}).items():
+    others = {SQUEEZED: _squeezed, EXCHANGED: _exchanged}
+    causes = {words: Cause(words) for words in known | others}
+    for words, answer in (known | others).items():
         for each in judged:
-            found, others = 0, 0
+            found, against = 0, 0
             for case, weights in each.cases:
                 call, shape = Call(each.subject, case, weights), None
                 with contextlib.suppress(Exception):  # the guarantee "an answer" reports the error
                     shape = each.subject.outputs(case, weights)[0].shape
                 wrong = answer(call)
                 found += wrong is not None and shape == wrong[0].shape
-                others += (wrong is None or shape != wrong[0].shape) and shape != call.exact[0].shape
-            if found and (words in known or not others):
+                against += (wrong is None or shape != wrong[0].shape) and shape != call.exact[0].shape
+            if found and (words in known or not against):
                 causes[words].counts[each.dtype] = found, found
     return [cause for cause in causes.values() if cause.counts]
+
+
+def _exchanged(call):
+    """Returns the right result with its last two axes exchanged; None if that has the same shape."""
+    axes = call.exact[0].shape[-2:]
+    return [np.swapaxes(call.exact[0], -1, -2)] if len({*axes}) == 2 else None
 
 
 def _squeezed(call):

@@ -116,6 +116,7 @@ class Exchanged:
       off: -2, -1, 0 or 1, for a mistake whose result rounding decides: -1 and 1 are the ends of what it may be, and -2
         is how the lower end is written by others, as 0 in place of NaN.
       calls: the arguments of each call of the primitive, if the row asks for them.
+      index: how many calls of the primitive there were before.
       masks: the masks of both sequences, for primitives of pairs.
     """
 
@@ -125,6 +126,7 @@ class Exchanged:
     off: int
     calls: list
     masks: list
+    index: int = -1
 
     @property
     def wide(self):
@@ -171,6 +173,7 @@ class _Answer:
         known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls, [])
 
         def wrong(*args, **kwargs):
+            known.index += 1
             with np.errstate(all="ignore"):
                 return exchange.wrong(known, *args, **kwargs)
 

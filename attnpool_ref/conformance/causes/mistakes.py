@@ -60,7 +60,7 @@ def _without_the_last(real):
 
 
 def _one_more(real):
-    return real | (np.cumsum(real, -1) == np.sum(real, -1, keepdims=True))
+    return np.arange(real.shape[-1]) <= np.sum(real, -1, keepdims=True)
 
 
 def _of_the_first_example(real):
@@ -81,7 +81,7 @@ MASKS = (
     (FROM_THE_LEFT, _from_the_left),
     ("leaves out the token at position 0", _without_the_first),
     ("leaves out the last real token", _without_the_last),
-    ("takes the padding behind the last real token for real", _one_more),
+    ("takes one token more than is real, as `arange <= length` does", _one_more),
     ("applies the mask of the first example to all", _of_the_first_example),
     ("the masks are in another order than the examples: sorted by length", _in_order_of_length),
     ("the masks are in another order than the examples: those of the next one", _of_the_next_example),
@@ -261,6 +261,14 @@ def _changed_result(call, change):
         return [change(call.exact[0]), *call.exact[1:]]
 
 
+def _over_an_axis(call, axis, multiplied):
+    """Returns the result divided by the size of an axis, or multiplied by it."""
+    size = call.case.sizes.get(axis)
+    if not size or call.exact[0].dtype.kind != "f":
+        return None
+    return [call.exact[0] * (size if multiplied else 1 / size), *call.exact[1:]]
+
+
 RESULTS = (
     ("returns the root of the result", lambda result: np.sqrt(np.abs(result))),
     ("returns the square of the result", np.square),
@@ -365,7 +373,7 @@ def _of_arguments(row, parameters):
         default = parameters[key].default
         if argument.optional and argument.kind != "mask":
             yield _mistake(f"ignores `{key}`", _without, key=key, whole=True)
-        elif argument.kind == "number":
+        elif argument.numeric:
             if isinstance(default, (int, float)):
                 yield _mistake(
                     f"ignores `{key}`: it is always {default:g}", _number, key=key, value=default, whole=True
@@ -376,7 +384,7 @@ def _of_arguments(row, parameters):
                 yield _mistake(f"`{key}` is always 1", _number, key=key, value=1.0, whole=True)
         elif argument.kind == "parameter":
             yield _mistake(f"ignores `{key}`: as if it were 0", _zero, key=key, whole=True)
-        if argument.kind == "number":
+        if argument.numeric:
             for words, change in NUMBERS:
                 yield _mistake(words.format(key), _changed, key=key, change=change, whole=True)
         if argument.kind == "parameter":
@@ -417,6 +425,13 @@ def _of_arguments(row, parameters):
     yield _mistake(ORDER, _in_order_of_lengths, whole=True)
     for key in (*data, *(key for key, argument in arguments.items() if argument.kind == "parameter")):
         yield _mistake(f"adds `{key}` to the result, a residual", _with_residual, key=key, whole=True)
+    named = {axis: f"[{', '.join(a.own)}]" for a in arguments.values() for axis in a.own if a.kind != "mask"}
+    for axis in (axis for axis in named if not any(axis in axes for axes in row.results)):
+        for multiplied, words in ((False, "divides the result by"), (True, "multiplies the result by")):
+            words = (
+                f"{words} {axis}, a size of {named[axis]}: a {'sum' if multiplied else 'mean'} in place of the other"
+            )
+            yield _mistake(words, _over_an_axis, axis=axis, multiplied=multiplied, whole=True)
     for words, change in RESULTS:
         yield _mistake(words, _changed_result, change=change, whole=True)
     if len(row.results) == 2:

@@ -56,6 +56,12 @@ def as_it_is(a, x, axis=-1):
     return x
 
 
+@mistake("does not divide by the first of several norms", unit_vector)
+def first_as_it_is(a, x, axis=-1):
+    """The first vectors keep their length."""
+    return a.right(x, axis) if a.index else x
+
+
 @mistake("divides by the sum of magnitudes, not by the Euclidean norm", unit_vector)
 def by_the_sum(a, x, axis=-1):
     """The norm is that of L1."""
@@ -192,6 +198,16 @@ def by_a_view(a, x, kernel, bias):
     """[L, Hc] is read as [H, L, c]."""
     heads = np.swapaxes(a.right(x, kernel, bias), -3, -2)
     return heads.reshape(*heads.shape[:-3], heads.shape[-2], heads.shape[-3], heads.shape[-1])
+
+
+@mistake(
+    "takes every H-th feature for a head: reshape to [..., L, H, c], not [..., L, c, H]", project_to_heads, raw=BOTH
+)
+def interleaved(a, x, kernel, bias):
+    """[L, Hc] is read as [L, c, H]."""
+    heads = np.swapaxes(a.right(x, kernel, bias), -3, -2)
+    *batch, length, number, c = heads.shape
+    return np.moveaxis(heads.reshape(*batch, length, c, number), -1, -3)
 
 
 @mistake("merges the heads without moving their axis: [..., H, n, c] to [..., n, H, c] first", concatenate_heads)
