@@ -64,6 +64,7 @@ class Variant:
       absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score changes
         the result.
       surrogate: the flag with which the gradient is not that of the values, but the one that the docstring describes.
+      squares: the axis of the tokens that the definition multiplies with each other, if any.
       norms: whether the function divides by a norm of its data, so that it must also be right for vectors of 1e-30,
         1e30 and 0.
       arguments: the arguments of ``shapes``, by name.
@@ -96,6 +97,7 @@ class Variant:
     surrogate: str = ""
     norms: bool = False
     unit: bool = False
+    squares: str = ""
     arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
     results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     weight_results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)

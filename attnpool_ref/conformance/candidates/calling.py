@@ -397,7 +397,7 @@ class Packed:
         real = np.broadcast_to(np.asarray(case.values[mask]).astype(bool), (*case.batch, case.sizes[self.axis]))
         self.places = np.nonzero(real.reshape(-1))[0]
         self.examples = int(np.prod(case.batch))
-        self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int32)
+        self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int64)
 
     def pack(self, key, value):
         """Returns an argument in the packed layout, in which N is the number of real tokens of all examples.

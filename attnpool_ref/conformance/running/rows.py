@@ -105,10 +105,8 @@ class RowJudge:
         except NotApplicable as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
-        held_dtypes = {value.dtype.name for value in self.subject.parameters.values()}
-        first = sorted(
-            self.scope.dtypes, key=lambda dtype: dtype not in held_dtypes
-        )  # most checks run in the first dtype only
+        own = self._own_dtypes(self.subject)
+        first = sorted(self.scope.dtypes, key=lambda dtype: dtype not in own)  # most checks run in the first dtype only
         self.scope = replace(self.scope, dtypes=tuple(first))
         try:
             self._judge()
@@ -385,14 +383,20 @@ class RowJudge:
         snippet = f"# {title}: an input too long to print"
         kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
 
+    def _own_dtypes(self, subject):
+        """Returns the names of the dtypes in which the implementation computes, or which its parameters have."""
+        held = {value.dtype.name for value in subject.parameters.values()}
+        return self.adapter.computes_in(self.candidate.target) or held
+
     def _lacks(self, subject):
         """Returns the reason why the implementation cannot be judged in this dtype, or ""."""
         dtype = subject.dtype
         if not self.adapter.supports(dtype):
             return f"{self.adapter.name} arrays have no {dtype} here"
-        held_dtypes = {value.dtype.name for value in subject.parameters.values()}
-        if held_dtypes and held_dtypes != {dtype}:
-            return f"its parameters are {', '.join(sorted(held_dtypes))}"
+        own = self._own_dtypes(subject)
+        if own and own != {dtype}:
+            whose = "it computes in" if self.adapter.computes_in(self.candidate.target) else "its parameters are"
+            return f"{whose} {', '.join(sorted(own))}"
         if dtype == "float32":
             return ""
         case = next((case for case, _ in self._cases(subject, (), False)), None)

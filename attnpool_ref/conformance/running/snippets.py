@@ -104,7 +104,8 @@ def _literal(value, dtype):
     for word in ("nan", "inf"):
         text = text.replace(word, f"np.{word}")
     kind = value.dtype.kind
-    name = {"b": "bool", "i": "int", "u": "int"}.get(
-        kind, f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16"
-    )
+    if kind in "biu":
+        name = {"bool": "bool", "int64": "int"}.get(value.dtype.name, f"np.{value.dtype.name}")
+    else:
+        name = f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16"
     return f"np.array({text}, {name}).reshape{value.shape}" if value.size == 0 else f"np.array({text}, {name})"
