@@ -23,7 +23,7 @@ from attnpool_ref.conformance.cases.case import (
 )
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, ordering, single_ways, ways_of
-from attnpool_ref.table.language import MayBeEmpty
+from attnpool_ref.table.language import At, MayBeEmpty, NotZero
 
 LONG = 1_000_003
 """Number of tokens of long sums, a prime: no number of equal parts divides it."""
@@ -247,6 +247,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
             yield from ((case, "far") for case in values.far_from_zero(main))
         if title == "smallest" and partial and (case := values.averaging(main)) is not None:
             yield case, "average"
+        if title == fullest and partial:
+            yield from ((case, "exact") for case in _special(main, restrict))
         if title == fullest and "broadcasting" in shapes:
             yield from ((case, "form") for case in values.broadcasting(main))
         yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
@@ -272,6 +274,24 @@ def cases_in(row, dtype, restrict=None, integers=False):
             if dtype == "float64":
                 yield from ((case, "mixed") for case in values.mixed(main))
                 yield from ((case, "integers") for case in (values.integers(main) if integers else ()))
+
+
+def _special(main, restrict):
+    """Yields the case with each special value of a number or of an option."""
+    row = main.row
+    with_0 = {rule.argument: rule.option for rule in row.relations if isinstance(rule, NotZero)}
+    for rule in row.relations:
+        for value in rule.values if isinstance(rule, At) else ():
+            key, title = rule.argument, f"{main.title}, {rule.argument}={value}"
+            options = main.options | {with_0[key]: True} if key in with_0 and value == 0 else main.options
+            if key in row.options:
+                options = options | ordering(row) | {key: value}
+            elif main.values[key] is None:
+                continue
+            if restrict is not None and restrict([], options)[1] != options:
+                continue  # the implementation does not take the option
+            values = {} if key in row.options else {key: np.float64(value)}
+            yield replace(main, title=title, values=main.values | values, options=options)
 
 
 def _left_to_defaults(row, restrict):
