@@ -1,10 +1,14 @@
 """Kinds of mistakes that the judge must reject by default, without the options that require more."""
 
 
+import functools
+
 import numpy as np
 from conformance.foreign.sizes import masked_tokens, with_masks
 from conformance.foreign.wrapping import Kinds, every
 from conformance.foreign.wrong import batched, has, has_tokens, off
+
+import attnpool_ref as ref
 
 BY_DEFAULT = Kinds()
 TOKENS, BLOCK, EXAMPLES, WIDTH, HEADS = 609, 1024, 255, 128, 3
@@ -143,7 +147,8 @@ def at(name, values):
     )
     def is_wrong(call):
         value = call.values[name]
-        return off(call.right(), value is not None and np.ndim(value) == 0 and value in values)
+        wrong = value is not None and np.ndim(value) == 0 and value in values
+        return every(lambda a: (a + wrong / 4).astype(a.dtype), call.right())
 
 
 for _name, _values in {"p": (0,), "q": (0,), "alpha": (1,), "scale": (0,), "window": (5,), "num_layers": (5,)}.items():
@@ -241,3 +246,41 @@ def flattens_in_the_wrong_order(call):
     return call.right(**changes)
 
 
+
+
+# Chunks
+
+
+class States:
+    """The functions of ``attnpool_ref`` for one kind of state, wrong in one of several ways."""
+
+    def __init__(self, row, mistake):
+        self._wrong, self._seen = mistake, 0
+        setattr(self, row, functools.wraps(getattr(ref, row))(functools.partial(self._state, getattr(ref, row))))
+
+    def _state(self, function, x, mask=None, **more):
+        kept = x if self._wrong == "a view of the caller's array is kept" else np.copy(x)
+        return {"chunks": [(function, kept, None if mask is None else np.copy(mask), more)], "read": False}
+
+    def merge_states(self, one, other):
+        chunks = [*one["chunks"], *other["chunks"]]
+        if self._wrong == "chunks after the 16th are lost":
+            chunks = chunks[:16]
+        if self._wrong == "a merge changes its first argument":
+            one["chunks"] = chunks
+        return {"chunks": chunks, "read": False}
+
+    def finalize_state(self, state):
+        parts = [function(x, mask, **more) for function, x, mask, more in state["chunks"]]
+        result = ref.finalize_state(functools.reduce(ref.merge_states, parts))
+        again, state["read"] = state["read"], True
+        return 0 * result if again and self._wrong == "a state is 0 where it is read again" else result
+
+
+STATES = (
+    "a view of the caller's array is kept",
+    "chunks after the 16th are lost",
+    "a merge changes its first argument",
+    "a state is 0 where it is read again",
+)
+"""Mistakes of :class:`States`."""
