@@ -197,7 +197,7 @@ KINDS = {
 """The kinds of cases and their descriptions; the last three are drawn by :func:`cases_in`."""
 
 
-def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
+def cases_of(row, restrict=None, shapes=SHAPES, partial=True, contract=False):
     """Yields (case, kind) of a function's cases that are the same in all dtypes; the kind is a key of :data:`KINDS`.
 
     Args:
@@ -207,12 +207,13 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         for calls without masks, with lengths, or with the option that makes the order of the tokens matter.
       partial: whether calls that omit some arguments, and ties and edges, are drawn as well; if not, only one
         configuration omits the masks.
+      contract: that of :func:`~attnpool_ref.conformance.cases.values.broadcasting`.
     """
     ways = list(ways_of(row, restrict))
     titles = [title for title, *_ in ways]
     fullest = fullest_way(row, restrict)
     bare = "everything but masks" if "everything but masks" in titles else "without masks"
-    shaped = _shaped(row, fullest, bare, shapes)
+    shaped = _shaped(row, fullest, bare, shapes, titles)
     for title, names, options in ways:
         if title.startswith("with") and not partial:
             if title == bare:
@@ -250,13 +251,17 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         if title == fullest and partial:
             yield from ((case, "exact") for case in _special(main, restrict))
         if title == fullest and "broadcasting" in shapes:
-            yield from ((case, "form") for case in values.broadcasting(main))
+            yield from ((case, "form") for case in values.broadcasting(main, contract))
+        if " as [" in title and "broadcasting" in shapes and (case := values.of_one_head(main)) is not None:
+            yield case, "form"
         yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
     if "alone" in shapes:
         for title, names, options in single_ways(row):
             if restrict is not None:
                 names, options = restrict(names, options)
             yield draw(row, title, names, options, BATCH), "way"
+            if "equal sizes" in shapes and [row.arguments[key].kind for key in names] == ["mask"]:  # of two masks
+                yield draw(row, f"{title}, equal sizes", names, options, (3,), dict.fromkeys(SIZES, 3)), "shape"
         yield from ((case, "way") for case in _left_to_defaults(row, restrict))
 
 
@@ -321,12 +326,13 @@ def _pooled(row):
     return pooled
 
 
-def _shaped(row, fullest, bare, shapes):
+def _shaped(row, fullest, bare, shapes, others):
     """Returns a dict from titles of configurations to the names of the shapes in which each is drawn.
 
     ``fullest`` is the title of the one with the most arguments, and is drawn in all of ``shapes``.
     Besides :data:`EMPTY`, two of ``shapes`` are also drawn without masks if the function has batch axes: "no batch"
-    with all other arguments (``bare``), and "long, batch (2, 3)" without optional arguments.
+    with all other arguments (``bare``), and "long, batch (2, 3)" without optional arguments. ``others`` are the titles
+    of all configurations: those with another shape of an argument are also drawn in "no batch".
     """
     ranks = [(bare, "no batch"), ("without masks", "long, batch (2, 3)")] if row.batched else []
     found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits", MANY_TOKENS]}
@@ -335,6 +341,7 @@ def _shaped(row, fullest, bare, shapes):
         found[title] = [*found.get(title, ()), shape]
     asked = {*shapes, *(["lengths of 8 bits"] if "alone" in shapes else ())}
     found = {title: [shape for shape in names if shape in asked] for title, names in found.items()}
+    found |= {title: ["no batch"] for title in others if " as [" in title and "no batch" in shapes}
     always = any(a.kind == "int" and not a.optional for a in row.arguments.values())
     return found | {fullest: [*shapes, *(found["with lengths"] if always else ())]}
 

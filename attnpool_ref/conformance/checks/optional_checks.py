@@ -4,12 +4,13 @@ By default, a deviation breaks a guarantee if an engineer who does not know attn
 :data:`OPTIONS` require more.
 """
 
+import itertools
 import re
 from dataclasses import replace
 
 import numpy as np
 
-from attnpool_ref.conformance.checks.agreement import compare
+from attnpool_ref.conformance.checks.agreement import agreement, compare
 from attnpool_ref.conformance.report import promises
 
 MIXED, BROADCASTING, CONTRACT = "mixed", "broadcasting", "contract"
@@ -87,7 +88,8 @@ def _is_optional(subject, case, situation, finding):
     if kind == MIXED and MIXED not in subject.demands:
         return raised or any(name.startswith("int") for name in case.dtypes.values())
     if kind == "form":
-        return BROADCASTING not in subject.demands
+        wrong = not raised and (finding.check == promises.UNCHANGED or _ignores(subject, case, finding))
+        return BROADCASTING not in subject.demands and not wrong
     if raised and finding.check == "the same answer twice":  # of arrays that are not contiguous
         return True
     if promises.BY_NAME[finding.check].asked == CONTRACT:
@@ -115,6 +117,22 @@ def _is_optional(subject, case, situation, finding):
             case.title.endswith("scores of -inf") and _is_nan(subject, case, finding)
         )
     return kind == "tied" and finding.check == promises.GRADIENT
+
+
+def _ignores(subject, case, finding):
+    """Returns whether the results are those of the definition without some of the arguments that broadcast."""
+    try:
+        got = subject.outputs(case, finding.with_weights)
+    except Exception:  # any error of the implementation
+        return False
+    keys = [key for key in case.spread if case.arguments()[key].optional]
+    subsets = (some for count in range(1, len(keys) + 1) for some in itertools.combinations(keys, count))
+    for some in subsets:
+        less = case.with_values(f"without {some}", **dict.fromkeys(some))
+        less = replace(less, axes={k: axes for k, axes in case.axes.items() if k not in some})
+        if not agreement(subject, less, finding.with_weights, got).message:
+            return True
+    return False
 
 
 def refuses(error):

@@ -30,7 +30,7 @@ VALUES = "values"
 MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
-STATE = "random state untouched"
+UNCHANGED, STATE = "inputs unchanged", "random state untouched"
 SPLIT, INTEGERS = "split over devices", "integers alone"
 _FORM = (ANSWER, SHAPE)
 _WRONG = (*_FORM, VALUES, MASKED)
@@ -169,15 +169,15 @@ PROMISES = (
         _WRONG,
     ),
     _own("return_weights", "`return_weights=True` changes the pooled result by rounding at most.", 12, _FORM),
-    _own("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,)),
-    Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "inputs unchanged"),
-    Promise(STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), "inputs unchanged"),
+    _own(UNCHANGED, "A call does not modify its arguments.", 15, (ANSWER,)),
+    Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), UNCHANGED),
+    Promise(STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), UNCHANGED),
     Promise(
         "no warnings",
         "A call raises no NumPy warning of a division by 0, an overflow or an invalid value.",
         6,
         (ANSWER,),
-        "inputs unchanged",
+        UNCHANGED,
         "contract",
     ),
     _own("jit and vmap", "Under JAX's jit and vmap the results are the same.", 16, _WRONG),

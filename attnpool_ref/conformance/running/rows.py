@@ -247,7 +247,7 @@ class RowJudge:
         ``cases.cases_of``; with ``of_dtype`` there are also the cases of ``cases.cases_in``.
         """
         seen, restrict = set(), subject.calling.restrict
-        drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
+        drawn = drawing.cases_of(subject.row, restrict, shapes, partial, optional_checks.CONTRACT in subject.demands)
         of_this_dtype = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
         for case, kind in itertools.chain(drawn, of_this_dtype):
             if not all(dtype.startswith("int") or self.adapter.supports(dtype) for dtype in case.dtypes.values()):

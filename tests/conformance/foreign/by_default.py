@@ -222,7 +222,8 @@ def reads_the_first_head(call):
 def takes_the_other_mask(call):
     one, other = [k for k, a in call.row.arguments.items() if a.kind == "mask"][:2]
     given = [k for k in (one, other) if call.values[k] is not None]
-    same = call.arrays("data")[0].shape[:-1] == call.arrays("data")[1].shape[:-1]
+    first, second = [a.shape[:-1] for a in call.arrays("data", "parameter") if a.ndim > 1][:2]
+    same = first == second
     if len(given) != 1 or not same:
         return call.right()
     return call.right(**dict.fromkeys((one, other), call.values[given[0]]))
