@@ -1,7 +1,7 @@
 """Class of the rows of the table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attnpool_ref.table import language
@@ -74,6 +74,7 @@ class Variant:
       sizes: fixed sizes of axes, from a module's parameters or the row.
       shared: the data arguments without batch axes, because all examples share them.
       without: the optional axes that are always absent.
+      held: for each parameter that a module holds the shapes that it may have there.
 
     Raises:
       ValueError: ``source`` is unknown, ``shapes``, ``weights`` or ``rules`` are not understood, or a rule has a name
@@ -105,6 +106,7 @@ class Variant:
     sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     shared: tuple[str, ...] = field(default=(), repr=False, compare=False)
     without: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    held: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self):
         if self.source not in SOURCES:
@@ -123,6 +125,7 @@ class Variant:
                     "attnpool_ref/table/row.py at which no simpler function has the same result"
                 )
         arguments = language.restricted(arguments, self.shared, self.without)
+        arguments |= {key: replace(arguments[key], shapes=shapes) for key, shapes in self.held.items()}
         parsed = {"arguments": arguments, "results": results, "relations": relations}
         weights, *_ = self.weights.split("|")
         for name, value in (parsed | {"weight_results": language.parse_results(weights)}).items():

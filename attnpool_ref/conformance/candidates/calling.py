@@ -289,7 +289,8 @@ def fit(case, calling, parameters):
     if own_form and any(key in case.spread for key in case.given("mask")):
         raise NotApplicable(f"it takes masks only as {_form_of_masks(candidate)}")
     for key, value in parameters.items():
-        shape = next(shape for shape in held_parameters.shapes_of(row, key) if len(shape) == value.ndim)
+        shapes = [shape for shape in held_parameters.shapes_of(row, key) if len(shape) == value.ndim]
+        shape = next((shape for shape in shapes if shape == axes.get(key)), shapes[0])
         needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
         if needed != value.shape:
             turned = f"; {held_parameters.transposed(key)}" if value.ndim > 1 else ""
