@@ -358,9 +358,17 @@ def _with_something_real(mask, axis):
 
 
 def check_some_real(case, calling):
-    """Raises :class:`NotApplicable` if the case has a fully masked row and ``Candidate.some_real`` excludes it."""
+    """Raises :class:`NotApplicable` if ``Candidate.some_real`` excludes the case.
+
+    It has a fully masked row, or weights that sum to 0 over the real tokens of a row.
+    """
     if not calling.candidate.some_real:
         return
+    weights = case.values.get("weights")
+    if weights is not None and case.row.arguments["weights"].optional and not case.given("segments"):
+        pad, axis = drawing.padding(case, "weights"), -1 if case.axes["weights"][-1] in drawing.SEQUENCES else -2
+        if np.any(np.sum(weights if pad is None else np.where(pad, 0, weights), axis) == 0):
+            raise NotApplicable("it is never called with weights that sum to 0")
     for key, argument in case.row.arguments.items():
         if argument.kind != "mask" or not calling.takes(key):
             continue

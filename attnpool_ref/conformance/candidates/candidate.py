@@ -46,7 +46,7 @@ class Candidate:
         counted from the left), "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and
         ``num_segments``); None for the function's own form, boolean or integer.
       mask_required: the implementation is never called without a mask, or lengths in its place.
-      some_real: the implementation is never called with a fully masked row.
+      some_real: the implementation is never called with a fully masked row, or with weights that sum to 0.
       batched: the implementation takes [B, L, d] (B examples, L tokens, width d) and no other rank.
       same_batch: the implementation takes any rank, and all data have the same batch axes, except those in ``shared``.
       shared: data that all examples share, and that are passed without batch axes in every call: ``("query",)`` if the
@@ -89,7 +89,7 @@ class Candidate:
         "counted from the left, and segments are packed tokens with segment ids; by default boolean or integer.",
     )
     mask_required: bool = option(False, flag="--mask-required", help="Never call your implementation without a mask.")
-    some_real: bool = option(False, flag="--some-real", help="Never test fully masked rows.")
+    some_real: bool = option(False, flag="--some-real", help="Never test fully masked rows, or weights that sum to 0.")
     batched: bool = option(
         False, flag="--batched", help="Your implementation takes only data with one batch axis, as in [B, L, d]."
     )
