@@ -74,12 +74,16 @@ class Evidence:
 
 
 class RowJudge:
-    """Judge of one function; ``report`` has the results so far at any time, and all of them after :meth:`run`."""
+    """Judge of one function; ``report`` has the results so far at any time, and all of them after :meth:`run`.
+
+    ``lost`` has cases that ended other processes, as (dtype, title), each with how: they fail without a call.
+    """
 
     def __init__(self, row, candidate, scope: Scope, step):
         """``step`` is called with the names of function and dtype when a dtype is done."""
         self.row, self.candidate, self.scope, self.step = row, candidate, scope, step
         self.report, self.watch = RowReport(row.name), Watch()
+        self.lost: dict[tuple[str, str], str] = {}
         self.adapter: Any = None
         self.subject: Any = None
         self._exact, self._evidence = {}, []
@@ -314,6 +318,9 @@ class RowJudge:
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
+        if how := self.lost.get((subject.dtype, case.title)):
+            _unreturned(report, ANSWER, subject.dtype, f"{case.title}: {how}")
+            return
         first, possible = subject.dtype == scope.dtypes[0], self.adapter.gradient is not None
         gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
         gradients = gradients and not self._untraceable
@@ -364,6 +371,9 @@ class RowJudge:
         """Runs the check of :data:`LONG_SUMS`; a failing case is reported without being shrunk."""
         kept, message, found = self.report.promises[LONG_SUMS], "", None
         self.watch.title = LONG_SUMS
+        if how := self.lost.get((subject.dtype, LONG_SUMS)):
+            _unreturned(self.report, LONG_SUMS, subject.dtype, how)
+            return
         try:
             found = definition.sums_of_many_tokens(subject)
             message = "" if found is None else found.message
@@ -458,6 +468,14 @@ def _worst(measure, finding):
 # Completion of a report
 
 
+def _unreturned(report, promise, dtype, message):
+    """Adds the failure of a call that has ended its process, or has taken too long."""
+    kept = report.promises[promise]
+    kept.status, kept.why, kept.cases = BROKEN, "", kept.cases + 1
+    kept.dtypes += [dtype] if dtype and dtype not in kept.dtypes else []
+    kept.failures.append(Failure(report.name, promise, dtype, message, "", 10**9))
+
+
 def unanswered(report, dtype, title, how):
     """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
@@ -465,11 +483,7 @@ def unanswered(report, dtype, title, how):
     """
     for kept in report.promises.values():
         kept.why = "its process ended before it could report"
-    kept = report.promises[promises.ANSWER]
-    kept.status, kept.why, kept.cases = BROKEN, "", 1
-    kept.dtypes = [dtype] if dtype else []
-    finding = f"{title}: {how}" if title else how
-    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, "", 10**9))
+    _unreturned(report, ANSWER, dtype, f"{title}: {how}" if title else how)
     report.ended = how
     report.partial.append(how)
     report.set_status()
