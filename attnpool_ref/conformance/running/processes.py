@@ -140,7 +140,7 @@ class ProcessPool:
     def _judge(self, judged, scope, steps):
         child, lost = self._child(), {}
         child.judge(judged, scope, steps, lost)
-        while child.killed and child.case[1] and len(lost) < LOST and not self._stopped:
+        while child.killed and child.case[1] and child.case not in lost and len(lost) < LOST and not self._stopped:
             lost[child.case] = child.ended
             self._children.discard(child)
             child.kill()
