@@ -142,7 +142,6 @@ SHAPES = (
     "no batch",
     "rank 1",
     *LARGE,
-    "batch of 1",
     "empty batch",
     "length 1",
     "length 0",
@@ -350,9 +349,8 @@ def _shapes(row, title, names, options, shapes):
     drawn = {
         "no batch": ((), {}),
         MANY_AXES: ((2, 3), ODD),
-        "batch of 1": ((1,), {}),
         "empty batch": ((0,), {}),
-        "length 1": ((3,), {s: 1 for s in SEQUENCES}),
+        "length 1": ((1,), {s: 1 for s in SEQUENCES}),
         "length 0": ((3,), dict.fromkeys(_pooled(row), 0)),
         "equal sizes": ((3,), dict.fromkeys(SIZES, 3)),
         "widths of 1, batch (2, 3, 2)": ((2, 3, 2), {s: 1 for s in FEATURE_AXES}),

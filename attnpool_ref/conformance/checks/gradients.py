@@ -225,7 +225,7 @@ def gradients(subject, case, situation):
     compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.case.title == "smallest")
     both = situation.kind == "main" and situation.gradients_with_weights
     reference = situation.reference if compared else None
-    asked = (False, True) if both else situation.with_weights if situation.is_large else (False,)
+    asked = (False, True) if both else situation.with_weights[:1]
     # a wrong number of results is a finding of the comparison with the oracle
     right = [w for w in asked if len(subject.outputs(case, w)) == len(subject.exact(case, w))]
     return [gradient(subject, case, weights, reference, situation.kind == "main") for weights in right]
