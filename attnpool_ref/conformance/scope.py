@@ -149,7 +149,7 @@ class Scope:
     broadcasting: bool = option(
         False,
         "require right results for masks of integers, and for masks, biases and multipliers of a lower rank or with "
-        "axes of 1; otherwise an error or a wrong result for them is a note in the report. They are judged only if "
+        "axes of 1; otherwise an error or a wrong result for them is a note in the report, unless the argument is ignored or overwritten. They are judged only if "
         '``shapes`` has "broadcasting".',
         flag="--broadcasting",
         help="Require right results for masks of integers, and for masks, biases and multipliers of a lower rank or "

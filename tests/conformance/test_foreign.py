@@ -55,7 +55,9 @@ def test_a_foreign_mistake_is_rejected(mistake):
     assert any(not failure.message.startswith("raises ") for failure in found), f"survives: {kind}"
 
 
-@pytest.mark.parametrize("mistake", one_in(4, [(kind, row) for kind in BY_DEFAULT for row in BY_DEFAULT[kind].rows()[:FEW]]), ids=", ".join)
+@pytest.mark.parametrize(
+    "mistake", one_in(4, [(kind, row) for kind in BY_DEFAULT for row in BY_DEFAULT[kind].rows()[:FEW]]), ids=", ".join
+)
 def test_a_foreign_mistake_is_rejected_by_default(mistake):
     kind, row = mistake
     found = failures_of(BY_DEFAULT[kind], row, contract=False)

@@ -85,7 +85,9 @@ def test_arrays_of_a_case_stay_below_1_gib_whatever_sizes_are_fixed():
         row = restricted(table.get(name), Candidate(None, sizes=sizes), {})
         drawn = [case for case, _ in (*cases.cases_of(row), *cases.long_rows(row))]
         drawn += cases.long_narrow_rows(row)
-        largest = max(np.prod([*case.batch, *(case.sizes[a] for a in {"n", "m", "L"} & case.sizes.keys())]) for case in drawn)
+        largest = max(
+            np.prod([*case.batch, *(case.sizes[a] for a in {"n", "m", "L"} & case.sizes.keys())]) for case in drawn
+        )
         assert 512 <= largest <= 2**24
 
 
@@ -93,7 +95,11 @@ def weighted(x, weights=None, mask=None):
     """Divides by the sum of the weights, whatever it is."""
     weights = np.ones(x.shape[:-1]) if weights is None else weights.astype(np.float64)
     mask = np.True_ if mask is None else mask
-    weights = np.where(np.broadcast_to(mask, x.shape[:-1])[..., None], weights.reshape(*weights.shape, *(1,) * (x.ndim - weights.ndim)), 0)
+    weights = np.where(
+        np.broadcast_to(mask, x.shape[:-1])[..., None],
+        weights.reshape(*weights.shape, *(1,) * (x.ndim - weights.ndim)),
+        0,
+    )
     with np.errstate(all="ignore"):
         total = np.broadcast_to(weights, x.shape).sum(-2)
         return (np.where(weights != 0, x * weights, 0).sum(-2) / total).astype(x.dtype)

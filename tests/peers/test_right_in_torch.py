@@ -82,7 +82,9 @@ def test_a_keras_layer_without_weights_is_judged_in_the_dtype_of_its_policy():
         def call(self, x, mask=None):
             mask = keras.ops.ones(x.shape[:-1], "bool") if mask is None else keras.ops.cast(mask, "bool")
             x = keras.ops.where(mask[..., None], x, keras.ops.zeros_like(x))
-            return keras.ops.sum(x, -2) / keras.ops.maximum(keras.ops.sum(keras.ops.cast(mask, x.dtype), -1), 1)[..., None]
+            return (
+                keras.ops.sum(x, -2) / keras.ops.maximum(keras.ops.sum(keras.ops.cast(mask, x.dtype), -1), 1)[..., None]
+            )
 
     (row,) = conformance.judge(Mean(), only=("mean_pooling",)).rows
     assert row.status == "pass" and {u.why for u in row.unasked if "float" in u.what} == {"it computes in float32"}

@@ -19,7 +19,6 @@ import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance.cases.case import generator
 
-
 MANY_TOKENS = 4000
 """Number of tokens from which on there are more than four chunks."""
 

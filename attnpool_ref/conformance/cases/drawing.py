@@ -76,8 +76,12 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
 def _formed(row, arguments, known, batch):
     """Returns a bound of the number of elements of an array that the definition forms, such as scores of all pairs."""
     named = {symbol for a in arguments for own in a.shapes for axis in own for _, symbol in terms(axis)}
-    tokens = [known[axis] for axis in (*sorted(named & {*SEQUENCES, "B", "C"}), *([row.squares] if row.squares else []))]
-    return float(np.prod([*batch, *tokens, max([known[axis] for axis in named & FEATURE_AXES], default=1)], dtype=float))
+    tokens = [
+        known[axis] for axis in (*sorted(named & {*SEQUENCES, "B", "C"}), *([row.squares] if row.squares else []))
+    ]
+    return float(
+        np.prod([*batch, *tokens, max([known[axis] for axis in named & FEATURE_AXES], default=1)], dtype=float)
+    )
 
 
 def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, unit):

@@ -44,6 +44,7 @@ MANY = 4198
 EXAMPLES, QUERIES, FEW = 300, 609, 3
 """Sizes of the batch, or the number of segments; of queries without masks; and of most other axes."""
 
+
 def sides(row):
     """Returns tuples of token axes that are long together: each axis by itself, but the axes of packed tokens."""
     token_axes = [a for argument in row.arguments.values() for axes in argument.shapes for a in axes if a in SEQUENCES]

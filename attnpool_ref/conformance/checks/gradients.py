@@ -41,8 +41,11 @@ def derivatives(subject, case, return_weights):
 
 @cached
 def _sensitivity_of_derivatives(subject, case, return_weights):
-    """Returns (moved, more): the change of the derivative along all directions together, per relative change of the
-    inputs; and what the sensitivity of the results adds to the magnitude of the terms that may cancel."""
+    """Returns (moved, more), which the tolerance of a derivative adds to that of its rounding.
+
+    ``moved`` is the change of the derivative along all directions together, per relative change of the inputs, and
+    ``more`` what the sensitivity of the results adds to the magnitude of the terms that may cancel.
+    """
     cotangents = cotangents_of(subject, case, return_weights)
     more = sum(
         float(np.max(moves, initial=0)) * float(np.sum(np.abs(c)))

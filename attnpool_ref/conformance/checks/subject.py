@@ -157,7 +157,11 @@ class Subject:
                     raise NotApplicable(f"it takes no `{key}`")
                 continue
             if packed is not None:
-                value = packed.numbers.astype(self.adapter.ids) if arguments[key].kind == "mask" else packed.pack(key, value)
+                value = (
+                    packed.numbers.astype(self.adapter.ids)
+                    if arguments[key].kind == "mask"
+                    else packed.pack(key, value)
+                )
             elif arguments[key].kind == "mask":
                 value = formed(self.candidate, value)
             plain = key in numbers and key not in case.dtypes

@@ -1,6 +1,5 @@
 """Kinds of mistakes that the judge must reject by default, without the options that require more."""
 
-
 import functools
 
 import numpy as np
@@ -50,7 +49,9 @@ def loses_the_last_of_full_rows(call):
     return with_masks(call, lose)
 
 
-@BY_DEFAULT.of("the last token is lost where lengths are more than 609", lambda row: masked_tokens(row) and has("lengths")(row))
+@BY_DEFAULT.of(
+    "the last token is lost where lengths are more than 609", lambda row: masked_tokens(row) and has("lengths")(row)
+)
 def loses_the_last_of_lengths(call):
     return call.right(
         **{k: np.where(call.values[k] > TOKENS, call.values[k] - 1, call.values[k]) for k in call.keys("lengths")}
@@ -68,7 +69,9 @@ def ignores_weights_beyond(call):
     return call.right(weights=np.where(late, 1, weights).astype(weights.dtype))
 
 
-@BY_DEFAULT.of("scores are 0 beyond 609 tokens", lambda row: bool(row.weights) and "kernel[" in row.shapes and has_tokens(row))
+@BY_DEFAULT.of(
+    "scores are 0 beyond 609 tokens", lambda row: bool(row.weights) and "kernel[" in row.shapes and has_tokens(row)
+)
 def is_uniform_beyond(call):
     if max(a.shape[-2] if a.ndim > 1 else 0 for a in call.arrays("data")) <= TOKENS:
         return call.right()
@@ -103,7 +106,9 @@ def counts_segments_in_8_bits(call):
     return call.right(**{k: call.values[k].astype(np.uint8).astype(np.int32) for k in call.keys("segments")})
 
 
-@BY_DEFAULT.of("features beyond 128 are 0", lambda row: "x[..., L, d]" in row.shapes and row.family in ("pooling", "means"))
+@BY_DEFAULT.of(
+    "features beyond 128 are 0", lambda row: "x[..., L, d]" in row.shapes and row.family in ("pooling", "means")
+)
 def loses_features(call):
     return call.right(**cut(call, "d", WIDTH))
 
@@ -128,7 +133,9 @@ def loses_the_last_of_even_lengths(call):
 # Numbers
 
 
-@BY_DEFAULT.of("-inf becomes 0", lambda row: row.name in ("max_pooling", "last_pooling", "segment_max_pooling", "max_state"))
+@BY_DEFAULT.of(
+    "-inf becomes 0", lambda row: row.name in ("max_pooling", "last_pooling", "segment_max_pooling", "max_state")
+)
 def mends_minus_infinity(call):
     return every(lambda a: np.where(np.isneginf(a), 0, a).astype(a.dtype), call.right())
 
@@ -143,7 +150,7 @@ def at(name, values):
 
     @BY_DEFAULT.of(
         f"wrong for {name} of {' or '.join(map(str, values))}",
-        lambda row: name in row.arguments and row.arguments[name].numeric or name in row.options,
+        lambda row: (name in row.arguments and row.arguments[name].numeric) or name in row.options,
     )
     def is_wrong(call):
         value = call.values[name]
@@ -212,7 +219,9 @@ def ignores_a_mask_of_one_head(call):
     return call.right(**({"mask": None} if one and call.batch_rank() else {}))
 
 
-@BY_DEFAULT.of("the first head's mask for all heads without a batch", lambda row: "mask?[..., n, m]|[..., H, n, m]" in row.shapes)
+@BY_DEFAULT.of(
+    "the first head's mask for all heads without a batch", lambda row: "mask?[..., n, m]|[..., H, n, m]" in row.shapes
+)
 def reads_the_first_head(call):
     mask = call.values["mask"]
     return call.right(**({"mask": mask[0]} if mask is not None and call.batch_rank() == 0 and mask.ndim == 3 else {}))
@@ -245,8 +254,6 @@ def flattens_in_the_wrong_order(call):
             shape = value.shape
             changes[key] = np.swapaxes(value, 0, 1).reshape(shape)
     return call.right(**changes)
-
-
 
 
 # Chunks
