@@ -26,7 +26,6 @@ from attnpool_ref.conformance.cases.case import (
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.table import (
     KINDS,
-    LARGE,
     LONG,
     LONG_BY_DEFAULT,
     MANY_TOKENS,

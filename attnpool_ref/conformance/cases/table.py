@@ -35,7 +35,6 @@ LONG_NARROW = 4100
 """Number of tokens in narrow dtypes: a count stops growing at 2048 in float16, and at 256 in bfloat16."""
 
 MANY_TOKENS, MANY_EXAMPLES, MANY_AXES = "many tokens", "many examples", "long, batch (2, 3)"
-LARGE = (MANY_TOKENS, MANY_EXAMPLES, MANY_AXES)
 """Names of the shapes that are larger than blocks, position limits and 8-bit counters."""
 
 MANY = 4198
@@ -142,7 +141,9 @@ def _equal_tokens(row, title, axis, size):
 SHAPES = (
     "no batch",
     "rank 1",
-    *LARGE,
+    MANY_TOKENS,
+    MANY_EXAMPLES,
+    MANY_AXES,
     "empty batch",
     "length 1",
     "length 0",
