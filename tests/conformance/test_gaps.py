@@ -94,15 +94,11 @@ def test_arrays_of_a_case_stay_below_1_gib_whatever_sizes_are_fixed():
 def weighted(x, weights=None, mask=None):
     """Divides by the sum of the weights, whatever it is."""
     weights = np.ones(x.shape[:-1]) if weights is None else weights.astype(np.float64)
-    mask = np.True_ if mask is None else mask
-    weights = np.where(
-        np.broadcast_to(mask, x.shape[:-1])[..., None],
-        weights.reshape(*weights.shape, *(1,) * (x.ndim - weights.ndim)),
-        0,
-    )
+    real = np.broadcast_to(True if mask is None else mask, x.shape[:-1])[..., None]
+    weights = np.where(real, weights[..., None] if weights.ndim < x.ndim else weights, 0)
     with np.errstate(all="ignore"):
         total = np.broadcast_to(weights, x.shape).sum(-2)
-        return (np.where(weights != 0, x * weights, 0).sum(-2) / total).astype(x.dtype)
+        return ((weights * np.where(real, x, 0)).sum(-2) / total).astype(x.dtype)
 
 
 def test_weights_that_sum_to_0_are_left_out_with_rows_without_a_real_token():
