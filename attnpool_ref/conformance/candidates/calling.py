@@ -309,7 +309,8 @@ def fit(case, calling, parameters):
                 values[key], axes[key] = _everything_real(case, argument)
             if values[key] is not None and candidate.mask_form == "lengths":
                 values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
-            if values[key] is not None and candidate.some_real and values[key].shape[_reduced(case)]:
+            some = values[key] is not None and candidate.some_real and values[key].ndim
+            if some and values[key].shape[_reduced(case)]:
                 values[key] = _with_something_real(values[key], _reduced(case))
     fitted = replace(case, values=values, options=options, axes=axes)
     check_rank(fitted, candidate, parameters)
@@ -373,7 +374,9 @@ def check_some_real(case, calling):
         if argument.kind != "mask" or not calling.takes(key):
             continue
         mask, axes = case.values[key], argument.own or drawing.ANY_RANK
-        if case.sizes.get(axes[_reduced(case)]) == 0 or (mask is not None and not np.all(np.any(mask, _reduced(case)))):
+        if case.sizes.get(axes[_reduced(case)]) == 0 or (
+            mask is not None and not np.all(np.any(mask, _reduced(case) if mask.ndim else None))
+        ):
             raise NotApplicable("it is never called with a fully masked row")
 
 
