@@ -422,9 +422,9 @@ def has_several_data(row):
 
 
 for _name, _when, *_shapes in (
-    ("other batches", is_batched, "no batch", "batch of 1", "empty batch"),
+    ("other batches", is_batched, "no batch", "empty batch"),
     ("other lengths", has_floats, "length 0", "length 1", "axes of 0"),
-    ("other widths and ranks", has_floats, "widths of 1, batch (2, 1, 3)", "rank 1"),
+    ("other widths and ranks", has_floats, "widths of 1, batch (2, 3, 2)", "rank 1"),
     ("shared data", has_several_data, "shared"),
 ):
     in_rotation(_name, _when)(functools.partial(in_other_shapes, tuple(_shapes)))

@@ -35,6 +35,7 @@
   another argument, on an option or on its value. If the condition does not hold, the argument has its other shapes.
 * ``d may be 0``: a feature axis may be empty.
 * ``scale is not 0 unless mean``: a number may be 0 only with an option; only values on the host are checked.
+* ``q at 0 and 1``: special values of a number or of an option, with which the judge also calls the function.
 """
 
 import functools
@@ -181,6 +182,14 @@ class NotZero:
     option: str
 
 
+@dataclass(frozen=True)
+class At:
+    """Rule: a number or an option has special values, with which the judge also calls the function."""
+
+    argument: str
+    values: tuple[int, ...]
+
+
 def terms(axis):
     """Splits ``d+2e`` into [(1, "d"), (2, "e")]."""
     return [(int(number or 1), symbol) for number, symbol in _TERM.findall(axis)]
@@ -273,6 +282,8 @@ def parse_rule(text):
         return MayBeEmpty(match[1])
     if match := re.fullmatch(r"(\w+) is not 0 unless (\w+)", text):
         return NotZero(*match.groups())
+    if match := re.fullmatch(r"(\w+) at (\d+(?: and \d+)*)", text):
+        return At(match[1], tuple(map(int, match[2].split(" and "))))
     raise ValueError(f"the rule {text!r} is not understood")
 
 
@@ -301,6 +312,8 @@ def check_names(rules, arguments, options):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options) - set(arguments)
         elif isinstance(rule, NotZero):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
+        elif isinstance(rule, At):
+            unknown = {rule.argument} - set(arguments) - set(options)
         elif isinstance(rule, Shaped):
             unknown = {rule.argument, rule.name} - set(arguments) - set(options)
             if not unknown and rule.axes not in arguments[rule.argument].shapes:

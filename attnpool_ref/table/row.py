@@ -1,7 +1,7 @@
 """Class of the rows of the table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attnpool_ref.table import language
@@ -64,6 +64,7 @@ class Variant:
       absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score changes
         the result.
       surrogate: the flag with which the gradient is not that of the values, but the one that the docstring describes.
+      squares: the axis of the tokens that the definition multiplies with each other, if any.
       norms: whether the function divides by a norm of its data, so that it must also be right for vectors of 1e-30,
         1e30 and 0.
       arguments: the arguments of ``shapes``, by name.
@@ -73,6 +74,7 @@ class Variant:
       sizes: fixed sizes of axes, from a module's parameters or the row.
       shared: the data arguments without batch axes, because all examples share them.
       without: the optional axes that are always absent.
+      held: for each parameter that a module holds the shapes that it may have there.
 
     Raises:
       ValueError: ``source`` is unknown, ``shapes``, ``weights`` or ``rules`` are not understood, or a rule has a name
@@ -96,6 +98,7 @@ class Variant:
     surrogate: str = ""
     norms: bool = False
     unit: bool = False
+    squares: str = ""
     arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
     results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     weight_results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
@@ -103,6 +106,7 @@ class Variant:
     sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     shared: tuple[str, ...] = field(default=(), repr=False, compare=False)
     without: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    held: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self):
         if self.source not in SOURCES:
@@ -121,6 +125,7 @@ class Variant:
                     "attnpool_ref/table/row.py at which no simpler function has the same result"
                 )
         arguments = language.restricted(arguments, self.shared, self.without)
+        arguments |= {key: replace(arguments[key], shapes=shapes) for key, shapes in self.held.items()}
         parsed = {"arguments": arguments, "results": results, "relations": relations}
         weights, *_ = self.weights.split("|")
         for name, value in (parsed | {"weight_results": language.parse_results(weights)}).items():

@@ -94,7 +94,7 @@ def test_a_row_is_refused_whose_number_has_no_value_for_the_judge_or_whose_sourc
     with pytest.raises(
         ValueError, match="quantile_pooling: the judge has no value for the number `part`; add one to NUM"
     ):
-        dataclasses.replace(row, shapes=row.shapes.replace("q[]", "part[]"))
+        dataclasses.replace(row, shapes=row.shapes.replace("q[]", "part[]"), rules=())
     with pytest.raises(ValueError, match=r"sources.py; if it is in docs/references.bib, run `make docs`"):
         dataclasses.replace(row, source="nobody1900")
 

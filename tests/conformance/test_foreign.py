@@ -2,6 +2,7 @@
 
 import pytest
 from conformance.foreign import corners
+from conformance.foreign.by_default import BY_DEFAULT, STATES, States
 from conformance.foreign.judging import failures_of
 from conformance.foreign.plain_others import PLAIN
 from conformance.foreign.right import RIGHT
@@ -52,6 +53,23 @@ def test_a_foreign_mistake_is_rejected(mistake):
     kind, row = mistake
     found = failures_of(KINDS[kind], row)
     assert any(not failure.message.startswith("raises ") for failure in found), f"survives: {kind}"
+
+
+@pytest.mark.parametrize(
+    "mistake", one_in(4, [(kind, row) for kind in BY_DEFAULT for row in BY_DEFAULT[kind].rows()[:FEW]]), ids=", ".join
+)
+def test_a_foreign_mistake_is_rejected_by_default(mistake):
+    kind, row = mistake
+    found = failures_of(BY_DEFAULT[kind], row, contract=False)
+    assert any(not failure.message.startswith("raises ") for failure in found), f"survives: {kind}"
+
+
+@pytest.mark.parametrize("mistake", STATES)
+@pytest.mark.parametrize("row", ["sum_state", "max_state"])
+def test_mistakes_of_states_are_rejected(row, mistake):
+    options = {"only": (row,), "dtypes": ("float32",), "long": False}
+    assert conformance.judge(States(row, ""), **options).verdict == "pass"
+    assert conformance.judge(States(row, mistake), **options).verdict == "fail"
 
 
 @pytest.mark.parametrize("kind", corners.UNSEEN)

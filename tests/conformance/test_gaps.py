@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from attnpool_ref import conformance
+import attnpool_ref
+from attnpool_ref import conformance, table
+from attnpool_ref.conformance import Candidate, cases
+from attnpool_ref.conformance.candidates.held_parameters import restricted
 
 
 def softmax(scores, largest):
@@ -61,3 +64,68 @@ def test_arrays_that_are_not_contiguous_are_passed_and_may_be_refused(contract):
     broken = [f.message for f in row.failures if "not contiguous in memory" in f.message]
     noted = [note for note in row.notes if "not contiguous in memory" in note]
     assert (bool(broken), bool(noted)) == (contract, not contract)
+
+
+def test_a_gradient_that_stops_after_1024_tokens_is_found():
+    jax = pytest.importorskip("jax")
+
+    def mean(x, mask=None):
+        late = jax.numpy.arange(x.shape[-2])[:, None] >= 1024
+        x = jax.numpy.where(late, jax.lax.stop_gradient(x), x)
+        mask = jax.numpy.ones(x.shape[:-1], bool) if mask is None else mask != 0
+        total = jax.numpy.where(mask[..., None], x, 0).sum(-2)
+        return total / jax.numpy.maximum(mask.sum(-1, keepdims=True), 1).astype(x.dtype)
+
+    (row,) = conformance.judge(mean, only=("mean_pooling",), dtypes=("float32",), long=False, laws=False).rows
+    assert [kept.guarantee for kept in row.broken] == ["gradient"]
+
+
+def test_arrays_of_a_case_stay_below_1_gib_whatever_sizes_are_fixed():
+    for name, sizes in (("dot_product_attention", {"n": "m"}), ("mean_pooling", {"d": 4096})):
+        row = restricted(table.get(name), Candidate(None, sizes=sizes), {})
+        drawn = [case for case, _ in (*cases.cases_of(row), *cases.long_rows(row))]
+        drawn += cases.long_narrow_rows(row)
+        largest = max(
+            np.prod([*case.batch, *(case.sizes[a] for a in {"n", "m", "L"} & case.sizes.keys())]) for case in drawn
+        )
+        assert 512 <= largest <= 2**24
+
+
+def weighted(x, weights=None, mask=None):
+    """Divides by the sum of the weights, whatever it is."""
+    weights = np.ones(x.shape[:-1]) if weights is None else weights.astype(np.float64)
+    real = np.broadcast_to(True if mask is None else mask, x.shape[:-1])[..., None]
+    weights = np.where(real, weights[..., None] if weights.ndim < x.ndim else weights, 0)
+    with np.errstate(all="ignore"):
+        total = np.broadcast_to(weights, x.shape).sum(-2)
+        return ((weights * np.where(real, x, 0)).sum(-2) / total).astype(x.dtype)
+
+
+def test_weights_that_sum_to_0_are_left_out_with_rows_without_a_real_token():
+    options = {"only": ("weighted_pooling",), "dtypes": ("float64",), "long": False, "laws": False}
+    assert conformance.judge(weighted, **options).verdict == "fail"
+    report = conformance.judge(weighted, some_real=True, **options)
+    assert report.verdict == "pass"
+    assert "it is never called with weights that sum to 0" in [unasked.why for unasked in report.rows[0].unasked]
+
+
+class Statistics:
+    """Attentive statistics with the context of ECAPA, whose first kernel has three widths."""
+
+    def __init__(self, by_channel):
+        rng = np.random.default_rng(0)
+        self.kernel = rng.standard_normal((12, 5))
+        self.out_kernel = rng.standard_normal((5, 4) if by_channel else 5)
+
+    def __call__(self, x, mask=None):
+        return attnpool_ref.attentive_statistics_pooling(
+            x, mask, kernel=self.kernel, out_kernel=self.out_kernel, global_context=True
+        )
+
+
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_of_two_shapes_of_a_parameter_the_one_that_fits_is_taken(by_channel):
+    held = {"kernel": "kernel", "out_kernel": "out_kernel"}
+    options = {"parameters": held, "fixed": {"global_context": True}, "dtypes": ("float64",), "long": False}
+    report = conformance.judge(Statistics(by_channel), only=("attentive_statistics_pooling",), **options)
+    assert report.verdict == "pass" and report.rows[0].cases > 20

@@ -40,6 +40,16 @@ def last_pooling(x, mask=None):
 """
 
 
+KILLED = """
+import os, signal
+from attnpool_ref import mean_pooling as mean, max_pooling
+def mean_pooling(x, mask=None):
+    if x.shape[-2] > 4000:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return mean(x, mask)
+"""
+
+
 @pytest.fixture
 def own(current_folder):
     """A module of one's own that other processes find as well."""
@@ -84,6 +94,20 @@ def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
     assert hung.message == "smallest: no answer within 1 s"
     assert told[-1][:2] == (6, 6)
     assert all(written(report) for written in formats.FORMATS.values())
+
+
+def test_a_process_that_is_killed_loses_its_case_and_not_its_row(current_folder, monkeypatch):
+    monkeypatch.setattr(processes, "jax_settings", dict)
+    monkeypatch.syspath_prepend(str(current_folder))
+    (current_folder / "killed_of_a_test.py").write_text(KILLED)
+    rows = ("mean_pooling", "max_pooling")
+    report = conformance.judge(__import__("killed_of_a_test"), only=rows, dtypes=("float32",), jobs=2)
+    assert [row.status for row in report.rows] == ["fail", "pass"] and report.rows[0].cases > 20
+    messages = [(failure.check, failure.message) for failure in report.rows[0].failures]
+    assert messages == [
+        ("an answer", "smallest, L: many tokens: the process was killed by signal 9"),
+        ("long sums", "the process was killed by signal 9"),
+    ]
 
 
 def test_the_next_row_and_the_next_call_have_a_process_where_one_has_ended(own):

@@ -52,3 +52,39 @@ def test_a_function_as_its_author_would_write_it_is_accepted(route):
     dtypes = tuple(dtype for dtype in ("float32", "bfloat16") if dtype in chosen.dtypes)
     report = conformance.judge(chosen.function, only=(chosen.row,), dtypes=dtypes, **chosen.calls)
     assert report.verdict == "pass", report.smallest_failure or report.rows[0].partial
+
+
+def test_segment_ids_are_int64_as_in_torch_and_in_the_code_of_a_failing_case():
+    """Of int32 ids, ``scatter_add_`` gives a wrong gradient silently."""
+    from torch_geometric import nn
+
+    seen = set()
+
+    def pooling(pool):
+        def judged(x, segment_ids, *, num_segments):
+            seen.add(segment_ids.dtype)
+            return pool(x, segment_ids, num_segments)
+
+        return judged
+
+    pools = {"segment_mean_pooling": nn.global_mean_pool, "segment_sum_pooling": nn.global_add_pool}
+    for row, pool in pools.items():
+        conformance.check(pooling(pool), row, leave=("x_mask", "mask"))
+    assert seen == {torch.int64}
+    (row,) = conformance.judge(pooling(nn.global_max_pool), only=("segment_mean_pooling",), dtypes=("float32",)).rows
+    assert "segment_ids = np.array([" in row.failures[0].snippet and ", int)" in row.failures[0].snippet
+
+
+def test_a_keras_layer_without_weights_is_judged_in_the_dtype_of_its_policy():
+    import keras
+
+    class Mean(keras.layers.Layer):
+        def call(self, x, mask=None):
+            mask = keras.ops.ones(x.shape[:-1], "bool") if mask is None else keras.ops.cast(mask, "bool")
+            x = keras.ops.where(mask[..., None], x, keras.ops.zeros_like(x))
+            return (
+                keras.ops.sum(x, -2) / keras.ops.maximum(keras.ops.sum(keras.ops.cast(mask, x.dtype), -1), 1)[..., None]
+            )
+
+    (row,) = conformance.judge(Mean(), only=("mean_pooling",)).rows
+    assert row.status == "pass" and {u.why for u in row.unasked if "float" in u.what} == {"it computes in float32"}

@@ -295,7 +295,8 @@ def fit(case, calling, parameters):
     if own_form and any(key in case.spread for key in case.given("mask")):
         raise NotApplicable(f"it takes masks only as {_form_of_masks(candidate)}")
     for key, value in parameters.items():
-        shape = next(shape for shape in held_parameters.shapes_of(row, key) if len(shape) == value.ndim)
+        shapes = [shape for shape in held_parameters.shapes_of(row, key) if len(shape) == value.ndim]
+        shape = next((shape for shape in shapes if shape == axes.get(key)), shapes[0])
         needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
         if needed != value.shape:
             turned = f"; {held_parameters.transposed(key)}" if value.ndim > 1 else ""
@@ -314,8 +315,8 @@ def fit(case, calling, parameters):
                 values[key], axes[key] = _everything_real(case, argument)
             if values[key] is not None and candidate.mask_form == "lengths":
                 values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
-            some_real = candidate.some_real or not calling.takes(key)
-            if values[key] is not None and some_real and values[key].shape[_reduced(case)]:
+            some_real = (candidate.some_real or not calling.takes(key)) and values[key] is not None and values[key].ndim
+            if some_real and values[key].shape[_reduced(case)]:
                 values[key] = _with_something_real(values[key], _reduced(case))
             if values[key] is not None and candidate.padding is not None:
                 values[key] = on_side(values[key], candidate.padding, len(argument.own))
@@ -380,14 +381,24 @@ def check_side(case, mask, side):
 
 
 def check_some_real(case, calling):
-    """Raises :class:`NotApplicable` if the case has a fully masked row and ``Candidate.some_real`` excludes it."""
+    """Raises :class:`NotApplicable` if ``Candidate.some_real`` excludes the case.
+
+    It has a fully masked row, or weights that sum to 0 over the real tokens of a row.
+    """
     if not calling.candidate.some_real:
         return
+    weights = case.values.get("weights")
+    if weights is not None and case.row.arguments["weights"].optional and not case.given("segments"):
+        pad, axis = drawing.padding(case, "weights"), -1 if case.axes["weights"][-1] in drawing.SEQUENCES else -2
+        if np.any(np.sum(weights if pad is None else np.where(pad, 0, weights), axis) == 0):
+            raise NotApplicable("it is never called with weights that sum to 0")
     for key, argument in case.row.arguments.items():
         if argument.kind != "mask" or not calling.takes(key):
             continue
         mask, axes = case.values[key], argument.own or drawing.ANY_RANK
-        if case.sizes.get(axes[_reduced(case)]) == 0 or (mask is not None and not np.all(np.any(mask, _reduced(case)))):
+        if case.sizes.get(axes[_reduced(case)]) == 0 or (
+            mask is not None and not np.all(np.any(mask, _reduced(case) if mask.ndim else None))
+        ):
             raise NotApplicable("it is never called with a fully masked row")
 
 
@@ -420,7 +431,7 @@ class Packed:
         real = np.broadcast_to(np.asarray(case.values[mask]).astype(bool), (*case.batch, case.sizes[self.axis]))
         self.places = np.nonzero(real.reshape(-1))[0]
         self.examples = int(np.prod(case.batch))
-        self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int32)
+        self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int64)
 
     def pack(self, key, value):
         """Returns an argument in the packed layout, in which N is the number of real tokens of all examples.

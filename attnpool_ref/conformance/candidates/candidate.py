@@ -80,7 +80,7 @@ class Candidate:
     mask_required: bool = option(
         False, "never call your implementation without a mask, or lengths in its place.", flag="--mask-required"
     )
-    some_real: bool = option(False, "never test fully masked rows.", flag="--some-real")
+    some_real: bool = option(False, "never test fully masked rows, or weights that sum to 0.", flag="--some-real")
     batched: bool = option(
         False,
         "your implementation takes only data with one batch axis, [B, L, d] (examples, tokens, width).",

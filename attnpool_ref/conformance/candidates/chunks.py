@@ -1,7 +1,10 @@
 """Chunked pooling as one function of all tokens: splits them into chunks, then merges and finalizes the chunks' states.
 
 The tokens are split at random into four chunks: one without tokens, two of equal length, and one with the other tokens.
-The states are merged in pairs, in random order. The result is judged like that of the function of whole sequences.
+Of thousands of tokens there are 20 chunks of equal length. The states are merged in pairs, in random order. The result
+is judged like that of the function of whole sequences. Calls may not change states, nor keep the caller's arrays: a state
+is also merged with that of other tokens, the last one is finalized twice, and NumPy's arrays are overwritten after each
+chunk.
 """
 
 import functools
@@ -15,6 +18,9 @@ import numpy as np
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance.cases.case import generator
+
+MANY_TOKENS = 4000
+"""Number of tokens from which on there are more than four chunks."""
 
 
 def named(namespace, name) -> Any:
@@ -40,6 +46,7 @@ class InChunks:
             key: argument.own for key, argument in table.get(name).arguments.items() if "L" in argument.own
         }
         self._sliced = {key: axes.index("L") - len(axes) for key, axes in axes_of_tokens.items()}
+        self._chunked = {self._names.get(key, key) for key in self._sliced}
         self.__signature__ = inspect.signature(self.whole)
 
     def complete(self):
@@ -53,11 +60,25 @@ class InChunks:
         shape = values[self._names.get("x", "x")].shape
         rng = generator(f"{self.__name__}: {tuple(shape)}")
         cuts = [0, *np.cumsum(_lengths(shape[-2], rng)).tolist()]
-        states = [self.whole(**self._part(values, *ends, shape[-2])) for ends in itertools.pairwise(cuts)]
+        parts = [self._part(values, *ends, shape[-2]) for ends in itertools.pairwise(cuts)]
+        states, key = [self._state(part) for part in parts], self._names.get("x", "x")
+        others = max(parts, key=lambda part: part[key].shape[-2])
+        others = self._state(others | {key: 1 - others[key]})
         while len(states) > 1:
             one, other = (states.pop(i) for i in (rng.integers(len(states)), rng.integers(len(states) - 1)))
+            if not states:
+                self.merge(one, others)
             states.append(self.merge(one, other))
+        self.finalize(states[0])
         return self.finalize(states[0])
+
+    def _state(self, values):
+        """Returns the state of a chunk, whose NumPy arrays are copies that hold other numbers after the call."""
+        own = {k: v.copy() for k, v in values.items() if isinstance(v, np.ndarray) and k in self._chunked}
+        state = self.whole(**(values | own))
+        for array in own.values():
+            array[...] = ~array if array.dtype == bool else array + 1
+        return state
 
     def _part(self, values, first, last, length):
         """Returns the arguments of the chunk from token ``first`` to ``last`` - 1, of ``length`` tokens in all."""
@@ -80,7 +101,12 @@ class InChunks:
 
 
 def _lengths(length, rng):
-    """Returns lengths of chunks in random order: two equal ones, for which JAX compiles once, the rest, and 0."""
+    """Returns lengths of chunks in random order: two equal ones, for which JAX compiles once, the rest, and 0.
+
+    Of thousands of tokens there are 20 equal ones.
+    """
+    if length > MANY_TOKENS:
+        return rng.permutation([*[length // 20] * 20, length % 20, 0])
     one = rng.integers(min(1, length // 2), length // 2 + 1)
     return rng.permutation([one, one, length - 2 * one, 0])
 

@@ -11,7 +11,7 @@ from typing import Any
 from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.contract.text import listed
 from attnpool_ref.table import did_you_mean
-from attnpool_ref.table.language import terms
+from attnpool_ref.table.language import Shaped, terms
 
 DEPTH, LOOKED_AT = 4, 1000
 """Limits of the search for parameters: the levels of nested attributes, and the number of objects."""
@@ -281,7 +281,11 @@ def restricted(row, candidate, parameters):
     row = replace(row, shared=tuple(candidate.shared), without=(*candidate.without, *(lacked - {""})))
     for key, value in parameters.items():
         _check_rank(row, key, value.shape, candidate.parameters)
-    return _sized(row, candidate.sizes, parameters)
+    row = _sized(row, candidate.sizes, parameters, candidate.fixed)
+    ruled = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
+    held = {k: shapes_of(row, k) for k in parameters.keys() - ruled if not row.arguments[k].lacks}
+    held = {k: tuple(s for s in shapes if len(s) == parameters[k].ndim) for k, shapes in held.items()}
+    return replace(row, held=held)
 
 
 def _check_shared(row, names):
@@ -309,7 +313,26 @@ def _only(names, kind):
     return f"needs one of {names}" if names else f"but it has no {kind}"
 
 
-def _sized(row, sizes, parameters):
+def _alternatives(row, key, parameters, fixed):
+    """Returns the shapes that a parameter may have: of its rank, and as the options in ``fixed`` require."""
+    given = dict.fromkeys(parameters, True) | dict(fixed)
+    shapes = [shape for shape in shapes_of(row, key) if len(shape) == parameters[key].ndim]
+    for rule in row.relations:
+        if isinstance(rule, Shaped) and rule.argument == key and rule.name in given:
+            axes = tuple(axis for axis in rule.axes if axis != "...")
+            shapes = [shape for shape in shapes if (shape == axes) == rule.holds(given)] or shapes
+    return shapes
+
+
+def _sizes_in(shape, value):
+    """Yields (axis, size) of each axis of a parameter, of 3d that of d; the size is a fraction if the axis has another."""
+    for axes, size in zip(map(terms, shape), value.shape, strict=True):
+        if len(axes) == 1:
+            (count, axis), *_ = axes
+            yield axis, size if count == 1 else size // count if size % count == 0 else size / count
+
+
+def _sized(row, sizes, parameters, fixed):
     single = {axis: None for a in row.arguments.values() for shape in a.shapes for axis in shape if _is_name(axis)}
     axes = {
         axis: None for a in row.arguments.values() for shape in a.shapes for long in shape for _, axis in terms(long)
@@ -324,11 +347,11 @@ def _sized(row, sizes, parameters):
         row = replace(row, rules=(*row.rules, *(f"{axis}={other}" for axis, other in equal.items())))
     sizes = {axis: size for axis, size in sizes.items() if axis not in equal}
     told = dict.fromkeys(sizes, "`sizes`")
-    for key, value in parameters.items():
-        shape = next(shape for shape in shapes_of(row, key) if len(shape) == value.ndim)
-        for axis, size in zip(shape, value.shape, strict=True):
-            if not _is_name(axis):
-                continue
+    shapes = {key: _alternatives(row, key, parameters, fixed) for key in parameters}
+    for key in sorted(parameters, key=lambda key: len(shapes[key])):
+        value = parameters[key]
+        fits = (s for s in shapes[key] if all(sizes.get(axis, size) == size for axis, size in _sizes_in(s, value)))
+        for axis, size in _sizes_in(next(fits, shapes[key][0]), value):
             if sizes.setdefault(axis, size) != size:
                 raise ValueError(
                     f"`{key}` has shape {value.shape} and {row.name} needs {row.arguments[key]}, but {axis} is "

@@ -29,6 +29,7 @@ from attnpool_ref.conformance.cases.table import (
     LONG,
     LONG_BY_DEFAULT,
     LONG_NARROW,
+    MANY_TOKENS,
     SHAPES,
     cases_in,
     cases_of,

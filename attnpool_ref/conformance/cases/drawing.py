@@ -3,10 +3,16 @@
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.cases.case import ANY_RANK, SEQUENCES, SIZES, Case, generator
+from attnpool_ref.conformance.cases.case import ANY_RANK, FEATURE_AXES, SEQUENCES, SIZES, Case, generator
 from attnpool_ref.table import language
 from attnpool_ref.table.language import terms
 from attnpool_ref.table.row import NUMBERS
+
+MOST = 2**24
+"""Largest number of elements of an array that a definition forms: the few of them, in float64, stay below 1 GiB."""
+
+LEAST = 512
+"""Size above which axes are halved where arrays would be larger."""
 
 
 def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_rank=ANY_RANK):
@@ -18,7 +24,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
       names: the optional arguments that are given; "key#1" gives ``key`` in the second of its alternative shapes.
       options: static arguments.
       batch: the sizes of the batch axes.
-      sizes: sizes of named axes, in addition to :data:`SIZES` or instead of them.
+      sizes: sizes of named axes, in addition to :data:`SIZES` or instead of them; large ones are halved until no array
+        that the definition forms has more than :data:`MOST` elements.
       shared: the data arguments that are drawn without batch axes.
       left: the numeric arguments that are omitted.
       any_rank: the axes of an array that may have any rank, :data:`ANY_RANK` or ``case.RANK_1``.
@@ -37,6 +44,10 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
     known |= row.sizes | {key: options[key] for key in contract.COUNTS if key in options}
     known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
     known = known | {axis: known[root] for axis, root in same.items()}
+    large = {axis for axis, size in (sizes or {}).items() if size > LEAST}
+    if large and _formed(row, [a for k, a in arguments.items() if present[k]], known, batch) > MOST:
+        halved = (sizes or {}) | {axis: known[axis] // 2 for axis in large}
+        return draw(row, title, names, options, batch, halved, shared, left, any_rank)
     rng = generator(f"{row.name}: {title}")
     values, axes, masks = {}, {}, 0
     for index, (key, argument) in enumerate(arguments.items()):
@@ -60,6 +71,17 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
         values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
     used = {symbol for shape_axes in axes.values() for axis in shape_axes for _, symbol in terms(axis)}
     return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
+
+
+def _formed(row, arguments, known, batch):
+    """Returns a bound of the number of elements of an array that the definition forms, such as scores of all pairs."""
+    named = {symbol for a in arguments for own in a.shapes for axis in own for _, symbol in terms(axis)}
+    tokens = [
+        known[axis] for axis in (*sorted(named & {*SEQUENCES, "B", "C"}), *([row.squares] if row.squares else []))
+    ]
+    return float(
+        np.prod([*batch, *tokens, max([known[axis] for axis in named & FEATURE_AXES], default=1)], dtype=float)
+    )
 
 
 def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, unit):

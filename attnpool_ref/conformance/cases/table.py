@@ -4,6 +4,7 @@ In cases of many tokens sums may drift, overflow or lose their count; others als
 """
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from attnpool_ref.conformance.cases.case import (
 )
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, ordering, single_ways, ways_of
-from attnpool_ref.table.language import MayBeEmpty
+from attnpool_ref.table.language import At, MayBeEmpty, NotZero
 
 LONG = 1_000_003
 """Number of tokens of long sums, a prime: no number of equal parts divides it."""
@@ -33,20 +34,14 @@ LONG_BY_DEFAULT = 70_000
 LONG_NARROW = 4100
 """Number of tokens in narrow dtypes: a count stops growing at 2048 in float16, and at 256 in bfloat16."""
 
-WIDE = "long, batch of 101"
-"""Name of the shape of many tokens and many examples, larger than blocks, position limits and 8-bit counters."""
+MANY_TOKENS, MANY_EXAMPLES, MANY_AXES = "many tokens", "many examples", "long, batch (2, 3)"
+"""Names of the shapes that are larger than blocks, position limits and 8-bit counters."""
 
-MANY, EXAMPLES, FEW = 609, 101, 3
-"""Sizes of :data:`WIDE`: of one token axis, of the batch, and of most other axes."""
+MANY = 4198
+"""Size of one token axis in :data:`MANY_TOKENS`: even, and no multiple of a power of 2."""
 
-PACKED = {"N": 1217, "M": 1211}
-"""Numbers of packed tokens in :data:`WIDE`; half of them are in one segment."""
-
-MOST = 2**21
-"""Number of elements from which on many tokens and many examples are drawn in two cases."""
-
-SQUARED = {"attention_penalty": "n", "label_attention": "M"}
-"""Functions that multiply tokens with each other, and their axis; it has half as many tokens in :data:`WIDE`."""
+EXAMPLES, QUERIES, FEW = 300, 613, 3
+"""Sizes of the batch, or the number of segments; of queries without masks; and of most other axes."""
 
 
 def sides(row):
@@ -54,44 +49,46 @@ def sides(row):
     token_axes = [a for argument in row.arguments.values() for axes in argument.shapes for a in axes if a in SEQUENCES]
     if row.arguments[next(iter(row.arguments))].shapes == (("...",),):
         return [ANY_RANK[-1:]]
-    packed = tuple(axis for axis in PACKED if axis in token_axes and "num_segments" in row.options)
+    packed = tuple(axis for axis in ("N", "M") if axis in token_axes and "num_segments" in row.options)
     return [packed] if packed else [(axis,) for axis in dict.fromkeys(token_axes)] or [()]
 
 
-def wide(row, title, names, options):
-    """Yields cases of 609 random tokens for each token axis in turn, the first in a batch of 101; other sizes are 3.
+def _large(row, title, names, options, shape):
+    """Yields the cases of :data:`MANY_TOKENS` or :data:`MANY_EXAMPLES`, in which most other sizes are 3.
 
-    Functions of packed tokens get about 1,200 tokens, half of them in one of 101 segments. If the arrays were too
-    large, many tokens and many examples are drawn in a case each.
+    One axis of tokens or keys in turn has 4,198 random tokens, in a batch of five; or the batch has 300 examples. In
+    functions of packed tokens the 300 segments have these tokens, one of them half of them.
     """
+    few, longest = dict.fromkeys(SIZES, FEW), [side for side in sides(row) if side != ("n",)] or sides(row)
     options = options | {k: n for k, n in {"max_length": MANY, "num_segments": EXAMPLES}.items() if k in options}
-    many = EXAMPLES
-    for side in sorted(sides(row), key=lambda side: side == ("n",)):  # queries last
-        at_once = SQUARED.get(row.name) not in side and MANY * many * max([FEW, *row.sizes.values()]) <= MOST
-        for axes, count in [(side, many)] if at_once or many == FEW else [(side, FEW), ((), many)]:
-            yield _wide_case(row, f"{title}, {' and '.join(axes) or 'examples'}: {WIDE}", names, options, axes, count)
-        many = FEW if row.batched else EXAMPLES  # each side of a function of all pairs has examples of its own
+    if shape == MANY_TOKENS:
+        for side in longest[:1] if title == "with lengths" else longest:
+            sizes = few | {axis: MANY + i for i, axis in enumerate(side)}
+            yield _filled(row, f"{title}, {' and '.join(side)}: {shape}", names, options, BATCH, sizes, side)
+    elif "num_segments" not in options:
+        sizes = few | {"B": EXAMPLES, "C": EXAMPLES - 1}
+        yield _filled(row, f"{title}, {shape}", names, options, (EXAMPLES,), sizes)
 
 
-def _wide_case(row, title, names, options, side, count):
-    batches = {a for argument in row.arguments.values() if {*side} & {*argument.own} for a in argument.own} & {"B", "C"}
-    many = MANY // 2 if SQUARED.get(row.name) in side else MANY
-    sizes = dict.fromkeys(SIZES, FEW) | {axis: PACKED.get(axis, many) for axis in side} | dict.fromkeys(batches, count)
-    case, values = draw(row, title, names, options, (count,), sizes), {}
-    for key in case.given("int", "lengths"):
+def _filled(row, title, names, options, batch, sizes, side=()):
+    case, values = draw(row, title, names, options, batch, sizes), {}
+    for key in case.given("int", "lengths"):  # the first row is full, the last one empty
         value, mask = case.values[key], row.arguments.get(row.arguments[key].mask)
         limit = case.sizes[(mask.own or ANY_RANK)[-1]] if mask else MANY
-        values[key] = (limit - 7 * np.arange(value.size).reshape(value.shape)) % (limit + 1)
+        place = np.arange(value.size).reshape(value.shape)
+        values[key] = (limit - 7 * place) % (limit + 1) * (place < max(value.size - 1, 1))
     for key in case.given("segments"):
         value = np.where(np.arange(case.values[key].size) % 2, case.values[key], case.values[key][0])
         values[key] = np.sort(value) if options["indices_are_sorted"] else value
-    case = case.with_values("", **values)
-    for axis in side:
-        size = case.sizes.get(axis, sizes[axis])
-        factors = np.where(np.arange(size) == size - 1, 4, 1)  # a maximum shows that the last is lost
-        factors = factors * (2.0**-8 if row.unit else 1)  # the product of many numbers below 1 is 0
-        case = scaled(case, "", axis, factors, case.given("data"))
-    return case
+    for key in case.given("data"):
+        for place in (place for axis in side for place in places_of(axis, case.axes[key], case.values[key].ndim)):
+            value = np.moveaxis(case.values[key].copy(), place, 0)
+            last = value[-1:]  # a maximum and a minimum show that it is lost
+            signs = 1 if row.unit else np.where(np.arange(last.size).reshape(last.shape) % 2, -1, 1)
+            value[-1:] = np.float32(signs * (4 + np.abs(last)))
+            value = value * (2.0**-8 if row.unit else 1)  # the product of many numbers below 1 is 0
+            values[key] = np.moveaxis(value, 0, place)
+    return case.with_values("", **values)
 
 
 def long_rows(row, size=LONG):
@@ -101,7 +98,8 @@ def long_rows(row, size=LONG):
     for numbers between 0 and 1.
     """
     for axis in _summed(row):
-        case = _equal_tokens(row, f"{size} tokens along {axis}", axis, size)
+        case = _equal_tokens(row, "tokens", axis, size)
+        size = case.sizes[axis]
         others = [key for key in case.given("data", "parameter") if key != "scale"]
         if case.values.get("scale") is not None and len(others) > 1:  # it would magnify the rounding of a million terms
             case = case.with_values("", scale=np.float64(2.0**-20))
@@ -113,7 +111,7 @@ def long_rows(row, size=LONG):
 def long_narrow_rows(row):
     """Yields cases with more tokens than narrow dtypes count, and with sums that overflow in float16."""
     for axis in _summed(row):
-        case = _equal_tokens(row, f"{LONG_NARROW} equal tokens along {axis}", axis, LONG_NARROW)
+        case = _equal_tokens(row, "equal tokens", axis, LONG_NARROW)
         yield case
         if not row.unit:
             yield case.with_values("64 times as large", **{k: 64 * case.values[k] for k in case.given("data")})
@@ -130,8 +128,8 @@ def _summed(row):
 
 
 def _equal_tokens(row, title, axis, size):
-    case = draw(row, title, (), defaults_of(row), (), dict.fromkeys(SIZES, 2) | {axis: size})
-    values = {}
+    case = draw(row, f"{title} along {axis}", (), defaults_of(row), (), dict.fromkeys(SIZES, 2) | {axis: size})
+    case, values = replace(case, title=f"{case.sizes[axis]} {case.title}"), {}
     for key in case.given("data", "parameter"):
         value = case.values[key]
         for place in places_of(axis, case.axes[key], value.ndim):
@@ -143,14 +141,14 @@ def _equal_tokens(row, title, axis, size):
 SHAPES = (
     "no batch",
     "rank 1",
-    "long, batch (2, 3)",
-    WIDE,
-    "batch of 1",
+    MANY_TOKENS,
+    MANY_EXAMPLES,
+    MANY_AXES,
     "empty batch",
     "length 1",
     "length 0",
     "equal sizes",
-    "widths of 1, batch (2, 1, 3)",
+    "widths of 1, batch (2, 3, 2)",
     "axes of 0",
     "shared",
     "broadcasting",
@@ -160,7 +158,7 @@ SHAPES = (
 
 JAX compiles a program for each shape, so fewer shapes take less time.
 
-* "long, batch of 101": many tokens and many examples, see :func:`wide`.
+* "many tokens", "many examples": one axis is large, most others are 3, see :func:`_large`.
 * "rank 1": arrays that may have any rank are vectors.
 * "axes of 0": axes that may have size 0 have it.
 * "shared": one data argument after another has no batch axes.
@@ -175,8 +173,8 @@ EMPTY = ("empty batch", "length 0")
 LONGER = 259
 """A sequence length that 8-bit integers cannot hold."""
 
-ODD = {"n": 67, "m": 71, "L": 71, "T": 67, "J": 71, "M": 71, "N": 197, "k": 67, "d": 65, "e": 33, "q": 65, "f": 65}
-ODD |= {"H": 3, "B": 2, "C": 3}
+ODD = {"n": 67, "m": 71, "L": 71, "T": 67, "J": 71, "M": 71, "N": 197, "k": 67, "d": 131, "e": 33, "q": 131, "f": 65}
+ODD |= {"H": 9, "B": 2, "C": 3}
 """Sizes of "long, batch (2, 3)": most are odd and larger than 64, so that mistakes at the edges of blocks show.
 
 The axes B and C of functions of all pairs are small, because the number of pairs is their product.
@@ -200,7 +198,7 @@ KINDS = {
 """The kinds of cases and their descriptions; the last three are drawn by :func:`cases_in`."""
 
 
-def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
+def cases_of(row, restrict=None, shapes=SHAPES, partial=True, contract=False):
     """Yields (case, kind) of a function's cases that are the same in all dtypes; the kind is a key of :data:`KINDS`.
 
     Args:
@@ -210,12 +208,13 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         for calls without masks, with lengths, or with the option that makes the order of the tokens matter.
       partial: whether calls that omit some arguments, and ties and edges, are drawn as well; if not, only one
         configuration omits the masks.
+      contract: that of :func:`~attnpool_ref.conformance.cases.values.broadcasting`.
     """
     ways = list(ways_of(row, restrict))
     titles = [title for title, *_ in ways]
     fullest = fullest_way(row, restrict)
     bare = "everything but masks" if "everything but masks" in titles else "without masks"
-    shaped = _shaped(row, fullest, bare, shapes)
+    shaped = _shaped(row, fullest, bare, shapes, titles)
     for title, names, options in ways:
         if title.startswith("with") and not partial:
             if title == bare:
@@ -250,14 +249,20 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
             yield from ((case, "far") for case in values.far_from_zero(main))
         if title == "smallest" and partial and (case := values.averaging(main)) is not None:
             yield case, "average"
+        if title == fullest and partial:
+            yield from ((case, "exact") for case in _special(main, restrict))
         if title == fullest and "broadcasting" in shapes:
-            yield from ((case, "form") for case in values.broadcasting(main))
+            yield from ((case, "form") for case in values.broadcasting(main, contract))
+        if " as [" in title and "broadcasting" in shapes and (case := values.of_one_head(main)) is not None:
+            yield case, "form"
         yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
     if "alone" in shapes:
         for title, names, options in single_ways(row):
             if restrict is not None:
                 names, options = restrict(names, options)
             yield draw(row, title, names, options, BATCH), "way"
+            if "equal sizes" in shapes and [row.arguments[key].kind for key in names] == ["mask"]:  # of two masks
+                yield draw(row, f"{title}, equal sizes", names, options, (3,), dict.fromkeys(SIZES, 3)), "shape"
         yield from ((case, "way") for case in _left_to_defaults(row, restrict))
 
 
@@ -275,6 +280,24 @@ def cases_in(row, dtype, restrict=None, integers=False):
             if dtype == "float64":
                 yield from ((case, "mixed") for case in values.mixed(main))
                 yield from ((case, "integers") for case in (values.integers(main) if integers else ()))
+
+
+def _special(main, restrict):
+    """Yields the case with each special value of a number or of an option."""
+    row = main.row
+    with_0 = {rule.argument: rule.option for rule in row.relations if isinstance(rule, NotZero)}
+    for rule in row.relations:
+        for value in rule.values if isinstance(rule, At) else ():
+            key, title = rule.argument, f"{main.title}, {rule.argument}={value}"
+            options = main.options | {with_0[key]: True} if key in with_0 and value == 0 else main.options
+            if key in row.options:
+                options = options | ordering(row) | {key: value}
+            elif main.values[key] is None:
+                continue
+            if restrict is not None and restrict([], options)[1] != options:
+                continue  # the implementation does not take the option
+            values = {} if key in row.options else {key: np.float64(value)}
+            yield replace(main, title=title, values=main.values | values, options=options)
 
 
 def _left_to_defaults(row, restrict):
@@ -304,20 +327,22 @@ def _pooled(row):
     return pooled
 
 
-def _shaped(row, fullest, bare, shapes):
+def _shaped(row, fullest, bare, shapes, others):
     """Returns a dict from titles of configurations to the names of the shapes in which each is drawn.
 
     ``fullest`` is the title of the one with the most arguments, and is drawn in all of ``shapes``.
     Besides :data:`EMPTY`, two of ``shapes`` are also drawn without masks if the function has batch axes: "no batch"
-    with all other arguments (``bare``), and "long, batch (2, 3)" without optional arguments.
+    with all other arguments (``bare``), and "long, batch (2, 3)" without optional arguments. ``others`` are the titles
+    of all configurations: those with another shape of an argument are also drawn in "no batch".
     """
     ranks = [(bare, "no batch"), ("without masks", "long, batch (2, 3)")] if row.batched else []
-    found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits"]}
+    found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits", MANY_TOKENS]}
     found |= {f"{key}={value}": ["shared"] for key, value in ordering(row).items()}
     for title, shape in ranks:
         found[title] = [*found.get(title, ()), shape]
     asked = {*shapes, *(["lengths of 8 bits"] if "alone" in shapes else ())}
     found = {title: [shape for shape in names if shape in asked] for title, names in found.items()}
+    found |= {title: ["no batch"] for title in others if " as [" in title and "no batch" in shapes}
     always = any(a.kind == "int" and not a.optional for a in row.arguments.values())
     return found | {fullest: [*shapes, *(found["with lengths"] if always else ())]}
 
@@ -325,22 +350,21 @@ def _shaped(row, fullest, bare, shapes):
 def _shapes(row, title, names, options, shapes):
     drawn = {
         "no batch": ((), {}),
-        "long, batch (2, 3)": ((2, 3), ODD),
-        "batch of 1": ((1,), {}),
+        MANY_AXES: ((2, 3), ODD),
         "empty batch": ((0,), {}),
-        "length 1": ((3,), {s: 1 for s in SEQUENCES}),
+        "length 1": ((1,), {s: 1 for s in SEQUENCES}),
         "length 0": ((3,), dict.fromkeys(_pooled(row), 0)),
         "equal sizes": ((3,), dict.fromkeys(SIZES, 3)),
-        "widths of 1, batch (2, 1, 3)": ((2, 1, 3), {s: 1 for s in FEATURE_AXES}),
+        "widths of 1, batch (2, 3, 2)": ((2, 3, 2), {s: 1 for s in FEATURE_AXES}),
     }
     if title == "without masks":
-        drawn["long, batch (2, 3)"] = ((2, 3), {axis: MANY for axis in sides(row)[0]})
+        drawn[MANY_AXES] = ((2, 3), {"d": 131, "c": 67} | dict.fromkeys(sides(row)[0], QUERIES))
     for shape in shapes:
         if shape in drawn:
             batch, sizes = drawn[shape]
             yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
-    if WIDE in shapes:
-        yield from wide(row, title, names, options)
+    for shape in [shape for shape in (MANY_TOKENS, MANY_EXAMPLES) if shape in shapes]:
+        yield from _large(row, title, names, options, shape)
     empty = [rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)]
     if empty and "axes of 0" in shapes:
         yield draw(row, f"{title}, axes of 0", names, options, (3,), dict.fromkeys(empty, 0))

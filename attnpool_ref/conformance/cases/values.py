@@ -127,7 +127,7 @@ def idle(main):
     These tokens must not affect how an implementation scales or shifts the others.
     """
     weights, x = main.values["weights"], main.values["x"]
-    of_tokens = np.arange(x.shape[-2]) % 3 == 0
+    of_tokens = np.arange(x.shape[-2]) % 3 == 2  # not the first, which may be the only real one
     by_channel = main.axes["weights"][-1] not in SEQUENCES
     weights = np.where(of_tokens[:, None] if by_channel else of_tokens, 0, np.abs(weights))
     return main.with_values("large tokens of weight 0", weights=weights, x=np.where(of_tokens[:, None], 2.0**40, x))
@@ -338,26 +338,28 @@ def _rounded(values):
     return np.float32(values).astype(np.float64)
 
 
-FORMS = 4
+FORMS, INTEGERS = 4, {0: np.uint8, 2: np.int32, 4: np.int64}
+"""The number of forms of arguments that broadcast, two fewer than with ``contract``; dtypes of masks in some of them."""
 
 
-def broadcasting(main):
+def broadcasting(main, contract=False):
     """Yields cases in which masks, biases and multipliers have other shapes that broadcast; some masks are integers.
 
-    Over the cases each argument has each of its forms. Within one case the arguments have different forms.
+    Over the cases each argument has each of its forms. Within one case the arguments have different forms. With
+    ``contract`` the shapes [] and [1] are among them, and the integers of masks have 8, 32 and 64 bits.
     """
-    keys = main.given("mask", "stretch")
-    for turn in range(FORMS if keys else 0):
+    keys, forms = main.given("mask", "stretch"), FORMS + 2 * contract
+    for turn in range(forms if keys else 0):
         values, axes, spread, names = {}, {}, {}, []
         for place, key in enumerate(keys):
-            form = (turn + place) % FORMS
+            form = (turn + place) % forms
             found = _broadcast_form(main, key, form)
             if found is None:
                 continue
             values[key], axes[key] = found
             spread[key] = main.axes[key]
             if main.arguments()[key].kind == "mask" and form % 2 == 0:
-                values[key] = values[key].astype(np.int64)
+                values[key] = values[key].astype(INTEGERS[form] if contract else np.int64)
             kind = " of integers" if values[key].dtype.kind == "i" else ""
             names.append(f"`{key}`{kind} as [{', '.join(axes[key])}]")
         if values and all(value.size for value in values.values()):
@@ -387,9 +389,21 @@ def _broadcast_form(main, key, form):
         ones = (1,) * lead
         single = value[_telling(value, lead, -1)].reshape(ones + value.shape[lead:])
         return single, (ONE if named else ONE_BATCH, *unbatched)
+    if form > 3:  # [] and [1], as which a mask hides all tokens
+        single = np.zeros((), bool) if value.dtype == bool else value[(0,) * value.ndim]
+        return (single, ()) if form == 4 else (single[None], (ONE,))
     if len(unbatched) > 1:  # [m]
         return value[(*_telling(value, lead, -1), *(0,) * (len(unbatched) - 1))], unbatched[-1:]
     return None
+
+
+def of_one_head(main):
+    """Returns the case with masks [B, 1, n, m] in place of [B, H, n, m]; None if it has no such mask."""
+    keys = [key for key in main.given("mask") if len([a for a in main.axes[key] if a != "..."]) == 3]
+    axes = {key: tuple(ONE if a == "H" else a for a in main.axes[key]) for key in keys}
+    values = {key: main.values[key][..., :1, :, :] for key in keys}
+    case = main.with_values("a mask for all heads", **values)
+    return replace(case, axes=main.axes | axes, spread={key: main.axes[key] for key in keys}) if keys else None
 
 
 def _telling(value, lead, end):

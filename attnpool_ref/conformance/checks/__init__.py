@@ -16,8 +16,8 @@ from typing import Any
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import gradients, invariances, padding, purity, transformations
 
-GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)", "batch of 101")
-"""Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks, many."""
+GRADIENT_SHAPES = ("length 0", "shared", "no batch", drawing.MANY_TOKENS)
+"""Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, one example, many."""
 
 SIMPLE = ("smallest", "fullest")
 """Titles of the mixed batches with the fewest arguments (the required ones and the masks) and with the most."""
@@ -70,7 +70,7 @@ class Situation:
         """The values of ``return_weights`` with which the case is called."""
         if self.kind in ("way", "mixed", "integers"):
             return (False,)
-        if self.kind in ("form", "precise"):
+        if self.kind in ("form", "precise") or (self.kind == "shape" and not self.case.title.endswith("length 0")):
             return (self.weights,)
         return (False, True) if self.weights else (False,)
 
@@ -114,8 +114,7 @@ class Situation:
             return False  # by design the gradient is not the derivative of the values
         if self.kind == "shape":
             whole = self.is_fullest or self.case.title.endswith("length 0")
-            signs = row.norms and "widths of 1" in self.case.title  # normalized numbers are ±1, without a gradient
-            return whole and self.case.title.endswith(GRADIENT_SHAPES) and not signs
+            return whole and self.case.title.endswith(GRADIENT_SHAPES)
         if self.kind == "main":
             more = self.most == "fullest"  # the call with all arguments is also drawn without masks
             less = self.case.title == "without numbers" or (more and self.case.title == "without masks")
@@ -163,7 +162,7 @@ CHECKS = {
     "shifting the scores":     Check(invariances.shifting, lambda s: s.laws and s.kind == "main"),
     "batch mates":             Check(invariances.batch_mates, lambda s: s.laws and s.kind == "main"),
     "NaN at a real token":     Check(invariances.not_finite_stays_in_its_example, lambda s: s.laws and s.kind == "main"),
-    "return_weights":          Check(invariances.weights_change_nothing, lambda s: s.weights and s.kind in ("main", "shape")),
+    "return_weights":          Check(invariances.weights_change_nothing, lambda s: s.kind in ("main", "shape") and s.with_weights == (False, True)),
     "inputs unchanged":        Check(purity.repeated_calls, lambda s: s.is_plain or s.is_repeated),
     "jit and vmap":            Check(transformations.traced, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax"),
     "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.kind == "main" and s.is_simple and s.subject.adapter.name == "jax"),

@@ -56,14 +56,15 @@ BOUNDED_TERMS = table.in_all_layouts("tanh_sum_score", "masked_log_softmax", "ga
 """Functions with sums of bounded terms, which may cancel although changes of the inputs hardly change the terms."""
 
 
-def agreement(subject, case, return_weights=False, got=None):
+def agreement(subject, case, return_weights=False, got=None, measured=False):
     """Compares the implementation's results, their shape and dtype, with the oracle's; returns a :class:`Finding`.
 
-    ``got`` has the implementation's results; if it is None, the implementation is called.
+    ``got`` has the implementation's results; if it is None, the implementation is called. ``measured`` is that of
+    :func:`compare`.
     """
     got = subject.outputs(case, return_weights) if got is None else got
     want = subject.exact(case, return_weights)
-    return compare(subject, case, "agreement with the oracle", got, want, return_weights)
+    return compare(subject, case, "agreement with the oracle", got, want, return_weights, measured=measured)
 
 
 def in_the_right_dtype(subject, exact, got):
@@ -86,29 +87,51 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
     results for ``case``, and ``got`` those for changed arguments, which should be the same. ``view`` selects the
     compared part of an output, from its index and its array.
     """
-    sensitive = [view(i, moved) for i, moved in enumerate(subject.sensitivities(case, return_weights))]
-    if len(want) != len(sensitive) or any(w.shape != moved.shape for w, moved in zip(want, sensitive, strict=True)):
+    exact = [view(i, array).shape for i, array in enumerate(subject.exact(case, return_weights))]
+    if [w.shape for w in want] != exact:
         return Finding(check, case)  # wrong shapes are a finding of the comparison with the oracle
     want = [w if w.dtype.kind in "bi" else w.astype(np.float64) for w in want]
     got = got if len(got) != len(want) else in_the_right_dtype(subject, want, got)
     if got is None:
         return Finding(check, case)  # so are results that are no numbers
-    return compare(subject, case, check, got, want, return_weights, sensitive, 2)
+    return compare(subject, case, check, got, want, return_weights, None, 2, view)
 
 
-def compare(subject, case, check, got, want, return_weights, sensitive=None, times=1):
+def compare(
+    subject,
+    case,
+    check,
+    got,
+    want,
+    return_weights,
+    sensitive=None,
+    times=1,
+    view=lambda i, array: array,
+    measured=False,
+):
     """Compares results ``got`` with exact ones ``want``, element by element; returns the worst element as a finding.
 
     Elements whose exact value is 0 (they may lie on a threshold) are allowed the error of the largest element. So are
     all elements of functions that divide by a norm, of sums of bounded terms, and of cases with exact arguments. Cases
     with ``terms_of_sum`` have the tighter bound of :func:`~attnpool_ref.conformance.checks.tolerances.average_error`,
-    unless the subject tolerates deviations. ``sensitive`` has the sensitivities of the outputs, measured if it is None.
-    ``times`` multiplies the allowed error.
+    unless the subject tolerates deviations. ``sensitive`` has the sensitivities of the outputs. If it is None, they are
+    measured by calls of the oracle: with ``measured`` in any case, else only if the error is larger than allowed without
+    them. ``times`` multiplies the allowed error. ``view`` selects the compared part of an output, from its index and its
+    array.
     """
     dtype = case.result or subject.dtype
     if len(got) != len(want):
         return failed(check, case, f"returns {counted(len(got), len(want))}", "shape")
-    sensitive = subject.sensitivities(case, return_weights) if sensitive is None else sensitive
+    if sensitive is None and not measured:
+        found = _compared(subject, case, check, got, want, [np.zeros(w.shape) for w in want], dtype, times)
+        if not found.message or found.error == np.inf:
+            return found
+    if sensitive is None:
+        sensitive = [view(i, moved) for i, moved in enumerate(subject.sensitivities(case, return_weights))]
+    return _compared(subject, case, check, got, want, sensitive, dtype, times)
+
+
+def _compared(subject, case, check, got, want, sensitive, dtype, times):
     finding = Finding(check, case)
     overall = max((float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want), default=0.0)
     if case.row.family == "decomposition" and not subject.whole_contract:

@@ -46,7 +46,7 @@ def agreement_by_guarantee(subject, case, situation, return_weights):
         except Exception as error:  # any error of the implementation
             raise NotApplicable(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
     got = subject.outputs(case, return_weights)
-    found = agreement(subject, case, return_weights, got)
+    found = agreement(subject, case, return_weights, got, situation.kind == "main")
     if situation.kind in ("main", "precise", "average"):
         judged = _of_each_guarantee(subject, case, return_weights, got, found)
     else:

@@ -1,5 +1,6 @@
 """Checks of invariances: results do not change with the amount of padding, the order of tokens, other examples, ``return_weights``."""
 
+import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -177,27 +178,38 @@ def not_finite_stays_in_its_example(subject, case, _situation=None):
 
 
 def _nan_stays_in_its_segment(subject, case, check):
-    """Checks that NaN in one element of packed tokens reaches the same results as in the oracle, and no others."""
+    """Checks that what is not finite in packed tokens reaches the same results as in the oracle, and no others.
+
+    It is NaN in one element, or an infinity in all real tokens of the first one's segment.
+    """
     clean, right = subject.outputs(case), subject.exact(case)
     for key in case.given("data"):
         value, pad = case.values[key], drawing.padding(case, key)
         if pad is None or value.dtype.kind != "f":
             continue
-        for place in np.argwhere(~pad)[[0, -1]]:
-            single = value.copy()
-            single[tuple(place)] = np.nan
-            bad = case.with_values(f"NaN in element {place.tolist()} of `{key}`", **{key: single})
+        marked = np.zeros(value.shape, bool)
+        places = [tuple(place) for place in np.argwhere(~pad)[[0, -1]]]
+        spoiled = [("NaN", f"element {list(map(int, place))} of ", place) for place in places]
+        numbers = next(case.values[ids] for ids in case.given("segments") if case.axes[ids][0] in case.axes[key])
+        whole = (numbers == numbers[places[0][0]]).reshape(-1, *(1,) * (value.ndim - 1)) & ~pad
+        spoiled += [] if case.given("parameter") else [(name, "", whole) for name in ("inf", "-inf")]
+        for name, which, place in spoiled:
+            marked[...] = False
+            marked[place] = True
+            changed = np.where(marked, POISONS[name], value)
+            bad = case.with_values(f"{name} in {which}`{key}`", **{key: changed})
             got, exact = subject.outputs(bad), subject.exact(bad)
             for b, w in zip(got, exact, strict=True):
-                if b.shape == w.shape and np.any(np.isnan(w) & np.isfinite(b)):
-                    return _patched(check, bad, b, w, np.isnan(w) & np.isfinite(b))
+                wrong = b.shape == w.shape and ~np.isfinite(w) & np.isfinite(b)
+                if np.any(wrong):
+                    return _patched(check, bad, b, w, wrong)
             others = [
                 np.where(w == r, b, a) if a.shape == b.shape == w.shape else b
                 for a, b, w, r in zip(clean, got, exact, right, strict=True)
             ]
             found = compare_with_itself(subject, case, check, others, clean, False)
             if found.message:
-                return replace(found, case=bad, message=f"NaN in one segment reaches others: {found.message}")
+                return replace(found, case=bad, message=f"{name} in one segment reaches others: {found.message}")
     return Finding(check, case)
 
 
@@ -207,7 +219,7 @@ def _patched(check, bad, got, want, wrong):
 
 
 def _spoiled(case, key, clean):
-    """Yields (case, example): NaN in all real tokens of one example, and NaN or inf in one element of another, if any.
+    """Yields (case, example): NaN, inf or -inf in all real tokens of one example, NaN or inf in one element of another.
 
     Both the first and the last element are used, because some functions read only the first token, or only the last.
     Examples whose ``clean`` results are all 0 are used only if there are no others: a hinge may ignore their data.
@@ -217,15 +229,16 @@ def _spoiled(case, key, clean):
     examples = [i for i in range(case.batch[0]) if np.any(real[i])]
     results = [a for a in clean if a.shape[:1] == case.batch]
     examples = [i for i in examples if any(np.any(a[i] != 0) for a in results)] or examples
-    for example in examples[:1]:
+    # With kernels inf is not used: their products may be computed in another order, in which inf becomes NaN.
+    names = ("NaN",) if case.given("parameter") else ("NaN", "inf", "-inf")
+    for example, name in itertools.product(examples[:1], names):
         whole = value.copy()
-        whole[example] = np.where(real[example], np.nan, value[example])
-        yield case.with_values(f"NaN in `{key}`", **{key: whole}), example
+        whole[example] = np.where(real[example], POISONS[name], value[example])
+        yield case.with_values(f"{name} in `{key}`", **{key: whole}), example
     for example in examples[-1:]:
         places = [tuple(place) for place in np.argwhere(real[example])]
         for which, place in {"one": places[-1], "the first": places[0]}.items():
-            # With kernels inf is not used: their products may be computed in another order, in which inf becomes NaN.
-            for name in ("NaN",) if case.given("parameter") else ("NaN", "inf"):
+            for name in names[:2]:
                 single = value.copy()
                 single[(example, *place)] = POISONS[name]
                 yield case.with_values(f"{name} in {which} element of `{key}`", **{key: single}), example

@@ -93,7 +93,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
     return Finding(check, bad)
 
 
-def poison_in_shared_arrays(subject, case, _situation=None):
+def poison_in_shared_arrays(subject, case, situation):
     """Checks that NaN in a shared array never affects the examples whose mask hides it.
 
     The array has NaN at real tokens of other examples. Because an implementation may branch on NaN, the results are
@@ -101,14 +101,15 @@ def poison_in_shared_arrays(subject, case, _situation=None):
     """
     check, found = "poison in shared arrays", None
     for key in drawing.shared_arrays(case):
-        clean = subject.outputs(case)
+        weights, count = situation.with_weights[0], len(case.row.results)
+        clean = subject.outputs(case, weights)
         for example in range(case.batch[0] if len(case.batch) == 1 else 0)[-5:]:  # all but of large batches
             pad = drawing.padding(case, key, example)
             if pad is None or not np.any(pad):
                 continue
             poisoned = np.where(pad, np.nan, case.values[key])
             bad = case.with_values(f"NaN where example {example} sees padding in `{key}`", **{key: poisoned})
-            got, want = ([a[example] for a in answer] for answer in (subject.outputs(bad), clean))
+            got, want = ([a[example] for a in answer[:count]] for answer in (subject.outputs(bad, weights), clean))
             found = compare_with_itself(subject, case, check, got, want, False, lambda _, a, i=example: a[i])
             found = replace(found, case=bad)
             if found.message:

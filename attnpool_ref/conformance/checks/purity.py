@@ -1,6 +1,8 @@
 """Checks of purity: a call changes no argument and no global random state, and repeated calls agree."""
 
+import contextlib
 import random
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +12,9 @@ from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks.agreement import Finding, brief, compare_with_itself, failed
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.padding import same_bits
-from attnpool_ref.conformance.report.guarantees import STATE
+from attnpool_ref.conformance.report.guarantees import STATE, UNCHANGED
 
-UNCHANGED, TWICE = "inputs unchanged", "the same answer twice"
+TWICE = "the same answer twice"
 SILENT = "no warnings"
 
 
@@ -42,12 +44,12 @@ def purity(subject, case, return_weights, reuse=True):
     unchanged = "an argument was changed in place" if seen.changed else ""
     if seen.shared:
         unchanged = "the result is a view of an argument: writing to it changes the caller's array"
-    said = {
+    texts = {
         UNCHANGED: unchanged,
         STATE: "the call changes the state of NumPy's or Python's global random numbers" if drawn else "",
         SILENT: _told(seen.warned),
     }
-    found = [Finding(guarantee, case, np.inf if text else 0, 0, text) for guarantee, text in said.items()]
+    found = [Finding(guarantee, case, np.inf if text else 0, 0, text) for guarantee, text in texts.items()]
     twice = _same(subject, case, first, seen.answer, return_weights)
     if reuse and not twice.message and not seen.changed:
         twice = _reused(subject, case, return_weights, seen)
@@ -122,15 +124,26 @@ def _same(subject, case, first, second, return_weights):
 
 
 def _reused(subject, case, return_weights, seen):
-    """Checks calls with the arrays of an earlier call ``seen``, unchanged and with other content written in place."""
+    """Checks calls with the arrays of an earlier call ``seen``, unchanged and with other content written in place.
+
+    In the first of these calls NumPy's arrays are read-only.
+    """
     other, adapter = _of_other_content(subject, case), subject.adapter
     args, kwargs = seen.arguments
-    with adapter.context(subject.dtype), np.errstate(all="ignore"):
-        again = subject.read(case, subject.watch.call(subject.function, *args, **kwargs))
+    try:
+        with adapter.context(subject.dtype), np.errstate(all="ignore"), _read_only(_arrays(args, kwargs)):
+            again = subject.read(case, subject.watch.call(subject.function, *args, **kwargs))
+    except ValueError as error:
+        if not _WRITES.search(str(error)):
+            raise
+        return failed(UNCHANGED, case, f"an argument was written to: with read-only arrays it raises {said(error)}")
     found = _same(subject, case, seen.answer, again, return_weights)
     if found.message or other is None:
         return replace(found, message=found.message and f"{found.message}, with the same arrays again")
+    before = [np.copy(output) for output in seen.answer]
     want = [np.copy(output) for output in subject.read(other, subject.raw(other, return_weights))]
+    if not all(same_bits(a, b) for a, b in zip(before, seen.answer, strict=True)):
+        return failed(TWICE, case, "the result is changed by the next call, which writes into the same memory")
     passed = sum(isinstance(value, np.ndarray) for value in subject.passed(other, return_weights).values())
     with adapter.context(subject.dtype), np.errstate(all="ignore"):
         arrays, others = _arrays(args, kwargs), _arrays(*subject.converted(other, return_weights))
@@ -140,6 +153,23 @@ def _reused(subject, case, return_weights, seen):
     found = _same(subject, other, want, got, return_weights)
     message = found.message and f"{found.message}, where the same arrays have other content"
     return replace(found, case=other, message=message)
+
+
+_WRITES = re.compile(r"(destination|array|iterator) is (read-only|not writeable)")
+"""Pattern of NumPy's errors for a write to a read-only array; an error about a source may come from a conversion."""
+
+
+@contextlib.contextmanager
+def _read_only(arrays):
+    """Context in which NumPy's arrays are read-only."""
+    arrays = [array for array in arrays if isinstance(array, np.ndarray) and array.flags.writeable]
+    for array in arrays:
+        array.flags.writeable = False
+    try:
+        yield
+    finally:
+        for array in arrays:
+            array.flags.writeable = True
 
 
 def _of_other_content(subject, case):
@@ -201,16 +231,22 @@ def _watched(subject, case, return_weights):
         del warned[:]  # overflow in the conversion to the dtype is not the implementation's
         arrays = _arrays(args, kwargs)
         before = [np.array(subject.adapter.read(a), copy=True) for a in arrays]
-        state = _random_state()
+        state, versions = _random_state(), _versions(arrays)
         result = subject.watch.call(subject.function, *args, **kwargs)
         drawn = state != _random_state()
         seen = list(warned)
         after = [subject.adapter.read(a) for a in arrays]
         changed = not all(same_bits(a, b) for a, b in zip(before, after, strict=True))
+        changed = changed or versions != _versions(arrays)
         shared = subject.adapter.name == "numpy" and any(
             np.may_share_memory(part, array) for part in subject.adapter.parts(result) for array in after
         )
     return _Seen((args, kwargs), subject.read(case, result), changed, shared, drawn, seen)
+
+
+def _versions(arrays):
+    """Returns how often each of PyTorch's tensors was written to; 0 for other arrays."""
+    return [getattr(array, "_version", 0) for array in arrays]
 
 
 def _random_state():

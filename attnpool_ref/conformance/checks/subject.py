@@ -90,7 +90,9 @@ class Subject:
 
     def fit(self, case):
         """Returns the case as the implementation takes it, see :func:`~attnpool_ref.conformance.candidates.calling.fit`."""
-        return fit(case, self.calling, self.parameters)
+        fitted = fit(case, self.calling, self.parameters)
+        ids = {key: fitted.values[key].astype(self.adapter.ids) for key in fitted.given("segments")}
+        return fitted.with_values("", **ids)
 
     def takes_weights(self):
         """Returns whether the implementation can return the weights."""
@@ -156,7 +158,11 @@ class Subject:
                     raise NotApplicable(f"it takes no `{key}`")
                 continue
             if packed is not None:
-                value = packed.numbers if arguments[key].kind == "mask" else packed.pack(key, value)
+                value = (
+                    packed.numbers.astype(self.adapter.ids)
+                    if arguments[key].kind == "mask"
+                    else packed.pack(key, value)
+                )
             elif arguments[key].kind == "mask":
                 value = formed(self.candidate, value)
             plain = key in numbers and key not in case.dtypes

@@ -95,6 +95,11 @@ def difference(function, arrays, directions, step=STEP):
     )
 
 
+def doubt_of_difference(total):
+    """Returns a bound of the rounding error of a central difference, whose terms have the magnitude ``total``."""
+    return 16 * EPSILON["float64"] * total / STEP
+
+
 def directional_derivative(function, base, arrays, directions, total, smooth=True):
     """Returns central differences of a scalar function along some of its arguments, Richardson-extrapolated.
 
@@ -120,7 +125,7 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
     (coarse, _), (middle, bent), (fine, bent_fine) = (first_and_second(STEP / 2**level) for level in range(3))
     fourth, fourth_fine = middle + (middle - coarse) / 3, fine + (fine - middle) / 3
     value = fourth_fine + (fourth_fine - fourth) / 15
-    doubt = abs(value - fourth_fine) + 16 * EPSILON["float64"] * total / STEP
+    doubt = abs(value - fourth_fine) + doubt_of_difference(total)
     first, second = abs(middle - coarse), abs(fine - middle)
     if not first / 8 < second < first / 2:  # the ratio is a fourth where the function is smooth
         doubt += first + second

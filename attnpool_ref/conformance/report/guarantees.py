@@ -31,7 +31,7 @@ VALUES = "values"
 MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
-STATE = "random state untouched"
+UNCHANGED, STATE = "inputs unchanged", "random state untouched"
 INTEGERS = "integers alone"
 _FORM = (ANSWER, SHAPE)
 _WRONG = (*_FORM, VALUES, MASKED)
@@ -170,17 +170,15 @@ GUARANTEES = (
         _WRONG,
     ),
     _own("return_weights", "`return_weights=True` changes the pooled result by rounding at most.", 12, _FORM),
-    _own("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,)),
-    Guarantee("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "inputs unchanged"),
-    Guarantee(
-        STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), "inputs unchanged"
-    ),
+    _own(UNCHANGED, "A call does not modify its arguments.", 15, (ANSWER,)),
+    Guarantee("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), UNCHANGED),
+    Guarantee(STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), UNCHANGED),
     Guarantee(
         "no warnings",
         "A call raises no NumPy warning of a division by 0, an overflow or an invalid value.",
         6,
         (ANSWER,),
-        "inputs unchanged",
+        UNCHANGED,
         True,
     ),
     _own("jit and vmap", "Under JAX's jit and vmap the results are the same.", 16, _WRONG),

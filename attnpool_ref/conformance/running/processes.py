@@ -1,7 +1,7 @@
 """Child processes, which import an implementation and judge its functions, with a time limit for each call.
 
 The parent process has a :class:`ProcessPool`; :func:`work` is the code of a child. It receives (name of a function,
-:class:`Scope`) for each function to judge, and sends tuples:
+:class:`Scope`, cases to leave out) for each function to judge, and sends tuples:
 
 * "ready" and :class:`Properties`, once, after the import;
 * "call", the dtype and the title of a case: the implementation is called next; "returned": the call is over;
@@ -44,6 +44,9 @@ SILENCE_LIMIT = 600.0
 GRACE = 2.0
 """Seconds that a process has to report after Ctrl-C, and to end after it has closed its connection."""
 
+LOST = 2
+"""Largest number of cases of a function that are left out because their process was killed."""
+
 POLL = 0.5
 """Seconds between two checks that a process still runs: a process that it forked may keep its connection open."""
 
@@ -54,7 +57,8 @@ class ProcessPool:
     """An implementation in child processes; in the parent process it takes the place of a :class:`Candidate`.
 
     For each function, a thread of the parent waits for the messages of a process. If the process dies, or a call takes
-    too long, the function fails, and another process judges the next one.
+    too long, the function fails, and another process judges the next one; if a signal has killed it, as one does where
+    memory is short, it first judges the same function without that case, up to :data:`LOST` times.
     """
 
     def __init__(self, setup, name="", time_limit=TIME_LIMIT, jobs=1):
@@ -134,11 +138,18 @@ class ProcessPool:
         return self._stopped
 
     def _judge(self, judged, scope, steps):
-        child = self._child()
-        child.judge(judged, scope, steps, self.time_limit)
+        child, lost = self._child(), {}
+        child.judge(judged, scope, steps, lost, self.time_limit)
+        while child.killed and child.case[1] and child.case not in lost and len(lost) < LOST and not self._stopped:
+            lost[child.case] = child.ended
+            self._children.discard(child)
+            child.kill()
+            child = self._child()
+            child.judge(judged, scope, steps, lost, self.time_limit)
         if not self._stopped:
             if child.ended:
-                unanswered(judged.report, *child.case, how=child.ended)
+                case, how = next(iter(lost.items()), (child.case, child.ended))
+                unanswered(judged.report, *case, how=how)
             steps.finish(judged.row.name)
         if child.ended or self._stopped or time.monotonic() - child.began > MAX_AGE:
             self._children.discard(child)
@@ -178,31 +189,34 @@ class _Child:
       began: the time at which the process was started.
       case: the dtype and the title of the case of the last call.
       ended: the reason why no more messages come, or "".
+      killed: whether a signal has ended the process.
     """
 
     def __init__(self, setup):
         spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads, as JAX has, may hang
         self._connection, theirs = spawn.Pipe()
         self._process: Any = spawn.Process(target=work, args=(theirs, setup), name="attnpool judges")
-        self.began, self.ended = time.monotonic(), ""
+        self.began, self.ended, self.killed = time.monotonic(), "", False
         self.case: Any = ("", "")
         with _STARTING, _without_ctrl_c(), _without_main():
             self._process.start()
         theirs.close()
 
-    def judge(self, judged, scope, steps, time_limit):
+    def judge(self, judged, scope, steps, lost, time_limit):
         """Lets the process judge a function, given by its ``RowJudge``, which gets the report; or sets ``ended``.
+
+        ``lost`` is that of the ``RowJudge`` in the process.
 
         Raises:
           Exception: an error that is not the implementation's.
         """
         with contextlib.suppress(OSError):  # `receive` notices a dead process
-            self._connection.send((judged.row.name, scope))
+            self._connection.send((judged.row.name, scope, lost))
         self.case, limit = ("", ""), SILENCE_LIMIT
         while not self.ended:
             match self.receive(limit):
                 case "call", *case:
-                    self.case, limit = case, time_limit
+                    self.case, limit = tuple(case), time_limit
                 case ("returned",):
                     limit = SILENCE_LIMIT
                 case "step", label:
@@ -228,6 +242,7 @@ class _Child:
                 alive = False
             if not alive:
                 self.ended = _end_of_process(self._process.exitcode)
+                self.killed = (self._process.exitcode or 0) < 0
                 return None
         self.ended = f"no answer within {seconds:g} s"
         return None
@@ -350,9 +365,9 @@ def _judge_all(connection, setup):
 
     def rows():
         while True:
-            name, scope = connection.recv()
+            name, scope, lost = connection.recv()
             judged = RowJudge(table.get(name), found[name], scope, lambda label: send("step", label))
-            judged.watch = _SendingWatch(judged, send)
+            judged.watch, judged.lost = _SendingWatch(judged, send), lost
             yield judged
 
     def done(judged):

@@ -83,12 +83,16 @@ class Evidence:
 
 
 class RowJudge:
-    """Judge of one function; ``report`` has the results so far at any time, and all of them after :meth:`run`."""
+    """Judge of one function; ``report`` has the results so far at any time, and all of them after :meth:`run`.
+
+    ``lost`` has cases that ended other processes, as (dtype, title), each with how: they fail without a call.
+    """
 
     def __init__(self, row, candidate, scope: Scope, step):
         """``step`` is called with the names of function and dtype when a dtype is done."""
         self.row, self.candidate, self.scope, self.step = row, candidate, scope, step
         self.report, self.watch = RowReport(row.name), Watch()
+        self.lost: dict[tuple[str, str], str] = {}
         self.adapter: Any = None
         self.subject: Any = None
         self._exact, self._evidence = {}, []
@@ -118,10 +122,8 @@ class RowJudge:
         except NotApplicable as error:
             self.report.unasked.append(Unasked("the function", str(error)))
             return
-        held_dtypes = {value.dtype.name for value in self.subject.parameters.values()}
-        first = sorted(
-            self.scope.dtypes, key=lambda dtype: dtype not in held_dtypes
-        )  # most checks run in the first dtype only
+        own = self._own_dtypes(self.subject)
+        first = sorted(self.scope.dtypes, key=lambda dtype: dtype not in own)  # most checks run in the first dtype only
         self.scope = replace(self.scope, dtypes=tuple(first))
         try:
             self._judge()
@@ -285,8 +287,8 @@ class RowJudge:
         ``cases.cases_of``; with ``of_dtype`` there are also the cases of ``cases.cases_in``.
         """
         seen, restrict = set(), subject.calling.restrict
-        drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
         whole = self.scope.whole_contract
+        drawn = drawing.cases_of(subject.row, restrict, shapes, partial, whole)
         of_this_dtype = drawing.cases_in(subject.row, subject.dtype, restrict, whole) if of_dtype else ()
         for case, kind in itertools.chain(drawn, of_this_dtype):
             if kind == "form" and not whole and any(ONE in axes for axes in case.axes.values()):
@@ -355,6 +357,9 @@ class RowJudge:
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
+        if how := self.lost.get((subject.dtype, case.title)):
+            _unreturned(report, ANSWER, subject.dtype, f"{case.title}: {how}")
+            return
         first, possible = subject.dtype == scope.dtypes[0], self.adapter.gradient is not None
         gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
         gradients = gradients and not self._untraceable
@@ -431,6 +436,9 @@ class RowJudge:
         """Runs the check of :data:`LONG_SUMS`; a failing case is reported without being shrunk."""
         kept, message, found = self.report.guarantees[LONG_SUMS], "", None
         self.watch.title = LONG_SUMS
+        if how := self.lost.get((subject.dtype, LONG_SUMS)):
+            _unreturned(self.report, LONG_SUMS, subject.dtype, how)
+            return
         try:
             found = definition.sums_of_many_tokens(subject)
             message = "" if found is None else found.message
@@ -450,14 +458,20 @@ class RowJudge:
         size = drawing.LONG if found is None else found.case.size()
         kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
 
+    def _own_dtypes(self, subject):
+        """Returns the names of the dtypes in which the implementation computes, or which its parameters have."""
+        held = {value.dtype.name for value in subject.parameters.values()}
+        return self.adapter.computes_in(self.candidate.target) or held
+
     def _lacks(self, subject):
         """Returns the reason why the implementation cannot be judged in this dtype, or ""."""
         dtype = subject.dtype
         if not self.adapter.supports(dtype):
             return f"{self.adapter.name} arrays have no {dtype} here"
-        held_dtypes = {value.dtype.name for value in subject.parameters.values()}
-        if held_dtypes and held_dtypes != {dtype}:
-            return f"its parameters are {', '.join(sorted(held_dtypes))}"
+        own = self._own_dtypes(subject)
+        if own and own != {dtype}:
+            whose = "it computes in" if self.adapter.computes_in(self.candidate.target) else "its parameters are"
+            return f"{whose} {', '.join(sorted(own))}"
         if dtype == "float32":
             return ""
         case = next((case for case, _ in self._cases(subject, (), False)), None)
@@ -519,6 +533,14 @@ def _worst(measure, finding):
 # Completion of a report
 
 
+def _unreturned(report, guarantee, dtype, message):
+    """Adds the failure of a call that has ended its process, or has taken too long."""
+    kept = report.guarantees[guarantee]
+    kept.status, kept.why, kept.cases = BROKEN, "", kept.cases + 1
+    kept.dtypes += [dtype] if dtype and dtype not in kept.dtypes else []
+    kept.failures.append(Failure(report.name, guarantee, dtype, message, "", 10**9))
+
+
 def unanswered(report, dtype, title, how):
     """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
@@ -526,11 +548,7 @@ def unanswered(report, dtype, title, how):
     """
     for kept in report.guarantees.values():
         kept.why = "its process ended before it could report"
-    kept = report.guarantees[guarantees.ANSWER]
-    kept.status, kept.why, kept.cases = BROKEN, "", 1
-    kept.dtypes = [dtype] if dtype else []
-    finding = f"{title}: {how}" if title else how
-    kept.failures.append(Failure(report.name, guarantees.ANSWER, dtype, finding, "", 10**9))
+    _unreturned(report, ANSWER, dtype, f"{title}: {how}" if title else how)
     report.ended = how
     report.partial.append(how)
     report.set_status()

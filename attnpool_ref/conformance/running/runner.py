@@ -46,6 +46,7 @@ class Runner:
         Raises:
           Untraceable: the check needs a gradient that the framework cannot take.
         """
+        self.subject.watch.title = self.case.title
         try:
             findings = self.look(name, run, self.case)
         except NotApplicable as error:
@@ -141,7 +142,6 @@ class Runner:
 
     def _look(self, name, run, case):
         """Returns the findings before deviations from optional guarantees become notes."""
-        self.subject.watch.title = case.title
         try:
             found = run(self.subject, case, self.situation)
         except (NotApplicable, Untraceable):

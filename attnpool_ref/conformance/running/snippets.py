@@ -164,8 +164,9 @@ def _literal(value, dtype, seed=0):
 
 
 def _type(value, dtype):
-    named = {"b": "bool", "i": "int", "u": "int"}
-    return named.get(value.dtype.kind, f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16")
+    if value.dtype.kind in "biu":
+        return {"bool": "bool", "int64": "int"}.get(value.dtype.name, f"np.{value.dtype.name}")
+    return f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16"
 
 
 def _long_literal(value, dtype, seed):

@@ -21,5 +21,6 @@ ROWS = of_family(
         shapes="weights[..., n, L] -> [...]",
         source="lin2017",
         equation="p = |A A^T - I|^2, the sum of squares, I_ii = 0 where row i of A is all 0",
+        squares="n",
     ),
 )

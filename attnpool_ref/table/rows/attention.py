@@ -19,6 +19,7 @@ ROWS = of_family(
         weights="[..., n, m]",
         source="vaswani2017",
         equation="o = softmax(scale q k^T + bias) v, scale = 1/sqrt(d)",
+        rules=("scale at 0",),
     ),
     additive_attention=dict(
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] query_kernel[d, h] key_kernel[e, h] out_kernel[h] "

@@ -27,6 +27,7 @@ ROWS = of_family(
         source="wang2016",
         equation="o_i = y_k, k = argmax_j a_ij, or sum_j a_ij y_j / sum_j a_ij over all j or those near k; "
         "a_ij = cos(x_i, y_j)",
+        rules=("window at 5",),
         options={"method": ("max", "global", "local"), "window": "count", "normalize": "flag"},
         norms=True,
         ordered="method=local",
@@ -35,6 +36,7 @@ ROWS = of_family(
         shapes="labels[k, d] adjacency:bool[k, k] -> [k, d]",
         source="yue2021",
         equation="l_i <- l_i - mean over neighbors j of (l_i . l_j / l_j . l_j) l_j, num_layers times",
+        rules=("num_layers at 5",),
         options={"num_layers": "count"},
         norms=True,
     ),

@@ -20,11 +20,13 @@ ROWS = of_family(
         shapes=f"{TOKENS} q[] -> [..., d]",
         source="hyndman1996",
         equation="o_c = x_(j)c + (i - j) (x_(j+1)c - x_(j)c), i = (N - 1) q, j = floor(i), x_(0) <= x_(1) <= ... the real tokens",
+        rules=("q at 0 and 1",),
     ),
     top_k_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="durand2016",
         equation="o_c = (1/m) sum of the m largest real x_lc, m = min(k, N)",
+        rules=("k at 9",),
         options={"k": "positive"},
     ),
     noisy_or_pooling=dict(
@@ -38,6 +40,7 @@ ROWS = of_family(
         shapes=f"{TOKENS} p[]|[d] epsilon[] -> [..., d]",
         source="radenovic2019",
         equation="o_c = ((1/N) sum over real l of max(x_lc, epsilon)^p)^(1/p)",
+        rules=("p at 0",),
         layouts=LAYOUTS,
         module="PowerMeanPool",
     ),
@@ -46,7 +49,7 @@ ROWS = of_family(
         source="pinheiro2015",
         equation="o_c = (1/scale) ln((1/N) sum over real l of exp(scale x_lc)); "
         "without mean the factor 1/N is left out",
-        rules=("scale is not 0 unless mean",),
+        rules=("scale is not 0 unless mean", "scale at 0"),
         options={"mean": "flag"},
         layouts=LAYOUTS,
         module="LogSumExpPool",
@@ -56,6 +59,7 @@ ROWS = of_family(
         weights="[..., L, d]",
         source="mcfee2018",
         equation="o_c = sum_l w_lc x_lc, w_c = softmax over real l of scale x_lc",
+        rules=("scale at 0",),
         layouts=LAYOUTS,
         module="SoftmaxPool",
     ),

@@ -34,12 +34,14 @@ ROWS = of_family(
         shapes="scores[...] mask?[...] alpha[] -> [...]",
         source="peters2019",
         equation="w_j = max(0, (alpha - 1) s_j - tau)^(1/(alpha - 1)), tau such that the w_j of the real j sum to 1",
+        rules=("alpha at 1 and 2",),
         options={"axis": "axis"},
     ),
     top_k_softmax=dict(
         shapes="scores[...] mask?[...] -> [...]",
         source="shazeer2017",
         equation="w = softmax over the real j whose s_j is at least the k-th largest real one, 0 elsewhere",
+        rules=("k at 9",),
         options={"k": "positive", "axis": "axis"},
     ),
     gumbel_softmax=dict(

@@ -11,7 +11,7 @@ ROWS = of_family(
         weights="([..., L], [..., T])",
         source="notebook000",
         equation="o_x = sum_l w_l x_l, w = softmax_l(reduce_t scale (x_l W_x) . (y_t W_y)); o_y with x and y exchanged",
-        rules=("c=d unless x_kernel", "c=e unless y_kernel"),
+        rules=("c=d unless x_kernel", "c=e unless y_kernel", "scale at 0"),
         options={"reduction": ("sum", "mean", "max")},
         module="CrossAttentionPool",
         layouts=("segments", "mesh"),
@@ -22,7 +22,7 @@ ROWS = of_family(
         weights="([B, C, L], [B, C, T])",
         source="notebook000",
         equation="(o_x, o_y)_bc = cross_attention_pooling(x_b, y_c)",
-        rules=("c=d unless x_kernel", "c=e unless y_kernel"),
+        rules=("c=d unless x_kernel", "c=e unless y_kernel", "scale at 0"),
         options={"reduction": ("sum", "mean", "max")},
     ),
     code_wise_attention=dict(
@@ -31,6 +31,7 @@ ROWS = of_family(
         weights="[..., n]",
         source="yue2021",
         equation="o = sum_i w_i d_i, w = softmax_i(max_j scale d_i . g_j), d the context, g the query",
+        rules=("scale at 0",),
         module="CodeWiseAttention",
     ),
     mask_attention=dict(
@@ -39,6 +40,7 @@ ROWS = of_family(
         weights="[..., n, k]",
         source="yue2021",
         equation="o_i = sum_j w_ij c_j, w_i = softmax_j(scale d_i . c_j), d the context, c the query",
+        rules=("scale at 0",),
         module="MaskAttention",
     ),
     bidaf_attention=dict(

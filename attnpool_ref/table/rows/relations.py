@@ -42,6 +42,7 @@ ROWS = of_family(
         weights="[..., M, M]",
         source="vaswani2017",
         equation="o = softmax((R Wq)(R Wk)^T / sqrt(c)) R Wv, R the label vectors",
+        squares="M",
         module="LabelAttention",
     ),
 )

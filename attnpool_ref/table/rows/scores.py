@@ -13,6 +13,7 @@ ROWS = of_family(
         shapes="query[..., n, d] key[..., m, d] scale?[] -> [..., n, m]",
         source="vaswani2017",
         equation="s_ij = scale (q_i . k_j), scale = 1/sqrt(d)",
+        rules=("scale at 0",),
     ),
     bilinear_score=dict(
         shapes="query[..., n, d] key[..., m, e] kernel[d, e] -> [..., n, m]",

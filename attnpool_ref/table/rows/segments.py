@@ -54,7 +54,7 @@ _CROSS = Variant(
     weights="([N], [M])",
     source="notebook000",
     equation="(o_x, o_y)_s = cross_attention_pooling of the tokens of segment s",
-    rules=("c=d unless x_kernel", "c=e unless y_kernel"),
+    rules=("c=d unless x_kernel", "c=e unless y_kernel", "scale at 0"),
     options=OPTIONS | {"reduction": ("sum", "mean")},
     refused=(
         ("reduction", "max", "the largest score needs every pair of tokens, so a sum over each sequence is not enough"),

@@ -56,13 +56,14 @@ CHANGED = {
             "c=d unless key_kernel",
             "query_norm_scale needs normalize_query",
             "query_norm_bias needs normalize_query",
+            "scale at 0",
         ),
         "refused": (("query", None, "the mean of all tokens is not known before the last chunk"),),
     },
     "multi_head_attention_pooling": {
         "shapes": f"{TOKENS} query[..., n, q]|[n, H, c] query_kernel?[q, H, c] key_kernel[d, H, c] query_bias?[H, c] "
         "key_bias?[H, c] scale?[] bias?~[..., H, n, L] -> [..., n, H, d]",
-        "rules": ("query[n, H, c] unless query_kernel", "query_bias needs query_kernel"),
+        "rules": ("query[n, H, c] unless query_kernel", "query_bias needs query_kernel", "scale at 0"),
     },
     "vlad_pooling": {"rules": ()},
     "attentive_statistics_pooling": {

@@ -218,6 +218,10 @@ def softmax_pooling_by_weights(x, mask=None, scale=1.0):
 def power_mean(x, mask=None, p=3.0, epsilon=1e-6):
     p = np.asarray(p, x.dtype)
     clipped = np.maximum(selected(x, mask), x.dtype.type(epsilon))
+    if p.ndim == 0 and p == 0:
+        some = True if mask is None else mask.any(-1)[..., None]
+        logs = np.where(True if mask is None else mask[..., None], np.log(clipped), 0).sum(-2) / count(x, mask)
+        return np.where(some, np.exp(logs), 0).astype(x.dtype)
     top = clipped.max(-2, keepdims=True)
     mean = np.where(True if mask is None else mask[..., None], (clipped / top) ** p, 0).sum(-2) / count(x, mask)
     some = True if mask is None else mask.any(-1)[..., None]

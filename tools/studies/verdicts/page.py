@@ -89,8 +89,9 @@ SHAPES = {
     "rank 1": "arrays with one axis",
     "length 0": "sequences of length 0",
     "long, batch (2, 3)": "long sequences, batch axes (2, 3)",
-    "long, batch of 101": "long sequences, 101 examples",
-    "widths of 1, batch (2, 1, 3)": "all widths 1, batch axes (2, 1, 3)",
+    "many tokens": "4,198 tokens",
+    "many examples": "300 examples",
+    "widths of 1, batch (2, 3, 2)": "all widths 1, batch axes (2, 3, 2)",
 }
 """Shapes of a call's arguments (:mod:`~attnpool_ref.conformance.cases.table`), in words."""
 

@@ -76,6 +76,9 @@ class NumpyArrays:
     promotes = True
     """Whether one operation may have arrays of several dtypes."""
 
+    ids = np.int32
+    """The dtype of segment ids."""
+
     def device(self):
         """Returns the name of the device on which the implementation runs."""
         return "cpu (NumPy)"
@@ -95,6 +98,10 @@ class NumpyArrays:
     def supports(self, dtype):
         """Returns whether the family has arrays of this dtype."""
         return numpy_dtype(dtype) is not None
+
+    def computes_in(self, target):
+        """Returns the names of the dtypes to which the implementation casts its data; empty if it keeps theirs."""
+        return set()
 
     def context(self, dtype):
         """Returns a context in which arrays of this dtype work."""

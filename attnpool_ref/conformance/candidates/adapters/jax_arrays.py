@@ -135,8 +135,8 @@ def _vjp(function):
 
     @functools.partial(jax.jit, compiler_options=_quickly())
     def gradients(arrays, fixed, cotangents):
-        _, pull = jax.vjp(lambda differentiated: function(differentiated | fixed), arrays)
-        return pull(cotangents)[0]
+        outputs, pull = jax.vjp(lambda differentiated: function(differentiated | fixed), arrays)
+        return pull([c.astype(output.dtype) for c, output in zip(cotangents, outputs, strict=True)])[0]
 
     return gradients
 

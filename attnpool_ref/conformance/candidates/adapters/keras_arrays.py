@@ -27,6 +27,10 @@ class KerasArrays:
     def versions(self):
         return self._arrays.versions() | {"keras": self._keras.__version__}
 
+    def computes_in(self, target):
+        """Returns the dtype of a layer's policy, to which the layer casts its data unless it has ``autocast=False``."""
+        return {target.compute_dtype} if getattr(target, "autocast", False) else set()
+
     def imports(self, dtype):
         return ["import keras", *self._arrays.imports(dtype)]
 

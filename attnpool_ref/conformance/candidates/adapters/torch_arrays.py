@@ -12,6 +12,7 @@ class TorchArrays(NumpyArrays):
 
     name = "torch"
     promotes = False
+    ids = np.int64  # scatter_add_ gives a wrong gradient for int32, silently
 
     def __init__(self, device="cpu"):
         self._device, self._torch = device, importlib.import_module("torch")
