@@ -97,11 +97,11 @@ def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
 
 
 def test_a_process_that_is_killed_loses_its_case_and_not_its_row(current_folder, monkeypatch):
-    monkeypatch.setattr(processes, "jax_settings", dict)
     monkeypatch.syspath_prepend(str(current_folder))
     (current_folder / "killed_of_a_test.py").write_text(KILLED)
     rows = ("mean_pooling", "max_pooling")
-    report = conformance.judge(__import__("killed_of_a_test"), only=rows, dtypes=("float32",), jobs=2)
+    with pool_of(__import__("killed_of_a_test"), jobs=2) as pool:
+        report = conformance.judge(pool, only=rows, dtypes=("float32",))
     assert [row.status for row in report.rows] == ["fail", "pass"] and report.rows[0].cases > 20
     messages = [(failure.check, failure.message) for failure in report.rows[0].failures]
     assert messages == [

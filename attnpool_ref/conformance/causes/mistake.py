@@ -80,9 +80,10 @@ class Exchange:
     when: Any
     empty: str
 
-    def mistakes(self, row, words=""):
+    def mistakes(self, row, words: Any = ""):
         """Yields the mistakes of this row of the table in a function, one for each number."""
-        words = words or (self.words(row) if callable(self.words) else self.words)
+        words = words or self.words
+        words = words(row) if callable(words) else words
         if self.when is not None and not self.when(row):
             return
         for number, text in (self.numbers or {None: ""}).items():

@@ -230,7 +230,7 @@ class WrongAnswer:
 
     # Comparisons
 
-    def equals(self, answer, places, loose=False):
+    def equals(self, answer, places, loose: bool | str = False):
         """Returns whether ``answer`` equals this result at ``places``, up to rounding.
 
         With ``loose`` the rounding may be that of all operations in a narrow dtype, or of float32 in float64; or in the

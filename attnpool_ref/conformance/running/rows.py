@@ -291,7 +291,7 @@ class RowJudge:
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial, whole)
         of_this_dtype = drawing.cases_in(subject.row, subject.dtype, restrict, whole) if of_dtype else ()
         for case, kind in itertools.chain(drawn, of_this_dtype):
-            if kind == "form" and not whole and any(ONE in axes for axes in case.axes.values()):
+            if kind == "form" and not whole and any(case.axes[key][-1:] == (ONE,) for key in case.given("mask")):
                 continue  # such a mask stands for all tokens, where most implementations count its elements
             if not all(dtype.startswith("int") or self.adapter.supports(dtype) for dtype in case.dtypes.values()):
                 continue
