@@ -37,6 +37,18 @@ lie within the bandwidth and within the tolerance ``atol``. The quantile of orde
 """
 
 
+FACTS = {
+    "copies": "it only averages or copies tokens, so that no finite number overflows",
+    "ties": "it has a maximum, whose gradient tied tokens share",
+    "chooses": "it selects tokens by the largest cosine; far from 0 all are nearly 1, and rounding decides",
+    "differences": "it depends on differences of squared distances, which the rounding of squares exceeds far from 0",
+    "bounded terms": "it sums bounded terms, which may cancel although changes of the inputs hardly change them",
+    "comparison": "its only operation is a comparison, which is False for NaN",
+    "underflows": "it divides by a sum of weights, or by norms of weighted sums, which may all underflow to 0",
+}
+"""Facts about functions that the judge reads, with their meaning."""
+
+
 @dataclass(frozen=True)
 class Variant:
     """One row: a function as data.
@@ -67,6 +79,10 @@ class Variant:
       squares: the axis of the tokens that the definition multiplies with each other, if any.
       norms: whether the function divides by a norm of its data, so that it must also be right for vectors of 1e-30,
         1e30 and 0.
+      facts: what the judge must know of the function to draw cases and to tolerate rounding, of :data:`FACTS`.
+      sharpened: the parameter that determines the size of scores that are sums of bounded terms, or "".
+      averaged: the argument that is 0 to make all weights equal, "" if none is needed, or None if the function is no
+        average, sum or selection of tokens.
       arguments: the arguments of ``shapes``, by name.
       results: the axes of each array of the result, from ``shapes``.
       weight_results: the axes of each array that ``return_weights=True`` adds; of several alternatives the first.
@@ -98,6 +114,9 @@ class Variant:
     surrogate: str = ""
     norms: bool = False
     unit: bool = False
+    facts: frozenset[str] | set[str] = frozenset()
+    sharpened: str = ""
+    averaged: str | None = None
     squares: str = ""
     arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
     results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
@@ -114,6 +133,8 @@ class Variant:
                 f"{self.name}: the source {self.source!r} is not in attnpool_ref/table/sources.py; if it is in "
                 f"docs/references.bib, run `make docs`{did_you_mean(self.source, SOURCES)}"
             )
+        if unknown := {*self.facts} - FACTS.keys():
+            raise ValueError(f"{self.name}: no facts are called {sorted(unknown)}; known are {', '.join(FACTS)}")
         arguments, results = language.parse_shapes(self.shapes)
         lengths = [argument for argument in arguments.values() if argument.kind == "lengths"]
         relations = *map(language.parse_rule, self.rules), *(language.Excludes(a.mask, a.name) for a in lengths)

@@ -10,10 +10,6 @@ import numpy as np
 
 from attnpool_ref.conformance.cases.case import ANY_RANK, ONE, ONE_BATCH, SEQUENCES, places_of, scaled
 from attnpool_ref.conformance.cases.ways import legal
-from attnpool_ref.table import in_all_layouts
-
-SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
-"""Functions whose scores are sums of bounded terms, each with the parameter that determines the size of the scores."""
 
 
 def extremes(main):
@@ -39,8 +35,8 @@ def extremes(main):
         some = np.where(main.rng(" -inf").random(scores.shape) < 0.4, -np.inf, scores)
         some[tuple(0 for _ in scores.shape[:-1])] = -np.inf
         yield main.with_values("scores of -inf", scores=some)
-    elif main.row.name in SHARPENED and main.options.get("normalizer") in (None, "softmax"):
-        key = SHARPENED[main.row.name]
+    elif main.row.sharpened and main.options.get("normalizer") in (None, "softmax"):
+        key = main.row.sharpened
         yield main.with_values(f"`{key}` 16 times as large", **{key: 16 * values[key]})
     elif "scale" in main.given("number"):
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
@@ -67,22 +63,6 @@ HUGE = 2.0**34
 LARGEST = 2.0**106
 """Size of numbers beyond all but the largest finite ones; their squares overflow in float32."""
 
-COPYING = in_all_layouts("max_pooling", "min_pooling", "mean_max_pooling", "top_k_pooling", "quantile_pooling")
-"""Functions that only average or copy tokens, so that nothing overflows at :data:`LARGEST`."""
-
-BOUNDED = dict.fromkeys(
-    in_all_layouts("additive_attention", "additive_attention_pooling", "attentive_statistics_pooling"), "out_kernel"
-)
-"""Functions whose scores are sums of bounded terms, each with the parameter that determines the size of the scores."""
-
-OF_DISTANCES = frozenset({"kernel_regression", "attention_triplet_loss"})
-"""Functions of differences of squared distances.
-
-Far from all others, these are far smaller than the squares: in float32 the rounding of a square, 2^-24 of it, is more
-than tolerances allow, which count changes of the arguments only.
-"""
-
-
 APART = {"...": "example", "B": "example", "n": "query", "H": "head", "d": "channel", "N": "segment"}
 """Axes whose positions are pooled by themselves, and what they count."""
 
@@ -93,10 +73,9 @@ def gaps(main):
     The maximum that is subtracted from scores has to be that of their own softmax: if it is a common one, all weights
     of the others underflow.
     """
-    if main.row.norms or main.row.unit or main.row.name in OF_DISTANCES:
+    if main.row.norms or main.row.unit or "differences" in main.row.facts:
         return
-    if main.row.name in BOUNDED:
-        key = BOUNDED[main.row.name]
+    if key := main.row.sharpened:
         yield main.with_values(f"`{key}` 1024 times as large", **{key: 2.0**10 * main.values[key]})
     for axis, title in APART.items():
         key = next((k for k in main.given("data", "parameter") if axis in main.axes[k]), None)
@@ -110,10 +89,10 @@ def gaps(main):
 
 def huge(main):
     """Yields cases of numbers that are all far below 0, or all far above, so that no finite one can stand for -inf."""
-    if main.row.norms or main.row.unit or main.row.name in OF_DISTANCES or "scores" in main.values:
+    if main.row.norms or main.row.unit or "differences" in main.row.facts or "scores" in main.values:
         return
     data = main.given("data")
-    size = LARGEST if main.row.name in COPYING else HUGE
+    size = LARGEST if "copies" in main.row.facts else HUGE
     for sign, title in ((-1, "below"), (1, "above")):
         signs = dict.fromkeys(data, 1) | dict.fromkeys(data[-1:], sign)
         yield main.with_values(
@@ -138,7 +117,7 @@ def at_right_angles(main):
 
     Only the method "global" is drawn: it averages tokens with the cosines as weights, and selects no token by them.
     """
-    if main.row.name not in CHOOSING or main.options["method"] != "global":
+    if "chooses" not in main.row.facts or main.options["method"] != "global":
         return
     first, second = main.given("data")[:2]
     place = np.arange(main.values[first].shape[-1]) == 0
@@ -160,31 +139,15 @@ def nearly_equal(main):
     return replace(main.with_values("nearly equal", **near), exact=frozenset(near))
 
 
-AVERAGES = dict.fromkeys(("masked_softmax", "gumbel_softmax", "attend"), "scores")
-"""Functions that can average, each with the argument that is 0 to make all weights equal; "" if none is needed.
-
-Functions that only sum or select tokens are included, because they round no more often than an average.
-"""
-AVERAGES |= {"dot_product_attention": "query", "additive_attention": "out_kernel", "tanh_sum_attention": "kernel"}
-AVERAGES |= dict.fromkeys(in_all_layouts("softmax_pooling"), "scale")
-AVERAGES |= dict.fromkeys(
-    in_all_layouts(
-        *("mean_pooling", "sum_pooling", "max_pooling", "min_pooling", "mean_max_pooling"),
-        *("first_pooling", "last_pooling", "weighted_pooling"),
-    ),
-    "",
-)
-
-
 def averaging(main):
-    """Returns a case with numbers from 1 to 2 and equal softmax weights; None for functions not in :data:`AVERAGES`.
+    """Returns a case with numbers from 1 to 2 and equal softmax weights; None for functions that are no average.
 
     The result is then an average, a sum or a selection of a few positive terms.
     """
-    if main.row.name not in AVERAGES:
+    if main.row.averaged is None:
         return None
     values = {key: _rounded(1 + np.abs(main.values[key]) % 1) for key in main.given("data", "parameter")}
-    if zero := AVERAGES[main.row.name]:
+    if zero := main.row.averaged:
         values[zero] = np.zeros_like(main.values[zero])
     terms = max(size for axis, size in main.sizes.items() if axis in SEQUENCES)
     for key in main.given("segments"):
@@ -266,9 +229,6 @@ def repeated(main):
 
 AWAY = 1000.0
 
-CHOOSING = frozenset({"semantic_match"})
-"""Functions that select tokens by the largest cosine: far from 0 all cosines are nearly 1, and rounding decides."""
-
 
 def far_from_zero(main):
     """Yields cases with data 1000 away from 0, for which a difference of squares loses nearly all digits in float32.
@@ -277,11 +237,11 @@ def far_from_zero(main):
     data are shifted together, because distances between shifted and other data are rounded in any implementation. A
     query that is normalized first is also shifted by itself.
     """
-    if main.row.name in CHOOSING or main.row.unit:
+    if "chooses" in main.row.facts or main.row.unit:
         return
     data = [k for k in main.given("data") if main.values[k].dtype.kind == "f"]
     normalized = ["query"] if main.options.get("normalize_query") and "query" in data else []
-    below = [] if main.row.name in OF_DISTANCES else data  # distances are the same on both sides
+    below = [] if "differences" in main.row.facts else data  # distances are the same on both sides
     for keys, away in ((data, AWAY), (below, -AWAY), (normalized, AWAY)):
         if keys:
             title = f"{', '.join(f'`{key}`' for key in keys)} {away:g} away from 0"
@@ -305,14 +265,6 @@ def cancelling(main):
     return main.with_values("sums that cancel", **values)
 
 
-TIED = in_all_layouts(
-    *("max_pooling", "min_pooling", "mean_max_pooling", "top_k_pooling"),
-    *("cross_attention_pooling", "cross_attention_pooling_all_pairs"),
-    *("code_wise_attention", "bidaf_attention", "maxsim_score", "maxsim_score_all_pairs"),
-)
-"""Functions of a maximum, whose gradient is shared by tied tokens."""
-
-
 def tied(main):
     """Returns a case with pairs of equal tokens and a negative scale, so that at most two tokens share each maximum.
 
@@ -321,7 +273,7 @@ def tied(main):
     half of the slope at a hinge.
     """
     values = {}
-    if main.row.name in TIED:
+    if "ties" in main.row.facts:
         for key, place in of_tokens(main):
             value = values.get(key, main.values[key])
             if main.arguments()[key].kind == "data":

@@ -20,12 +20,6 @@ _REFUSAL = re.compile(
 )
 """Pattern of error texts that say that a dtype is not supported."""
 
-UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", "masked_sigmoid"})
-"""Functions that divide by a sum of weights or by norms of weighted sums, where all weights may underflow to 0."""
-
-COMPARING = frozenset({"rigid_decomposition"})
-"""Functions whose only operation is a comparison, which is False for NaN."""
-
 NUMBERS = frozenset({"mixed dtypes", "arguments that broadcast"})
 """Guarantees that a wrong number breaks, and of which all other deviations are notes."""
 
@@ -97,10 +91,10 @@ def _is_optional(subject, case, situation, finding):
         return True
     if finding.check == "NaN at a real token":  # an argmax is defined for inf, so the result need not be NaN
         infinite = "inf in " in finding.case.title and not any(np.any(np.isinf(w)) for w in subject.exact(finding.case))
-        return infinite or case.row.name in COMPARING
+        return infinite or "comparison" in case.row.facts
     if finding.check == guarantees.EMPTY and not case.given("mask", "lengths", "int", "segments") and case.size():
         return True  # without a mask, a 0 is a difference of values, whose rounding another check judges
-    if kind in ("extreme", "far") and case.row.name in UNDERFLOWING:
+    if kind in ("extreme", "far") and "underflows" in case.row.facts:
         return True
     if case.title.endswith(WITHOUT_LENGTH):
         spoiled = "gradient" in finding.check and "nan" in finding.message

@@ -16,6 +16,7 @@ ROWS = of_family(
         options={"activation": ACTIVATIONS, "normalizer": NORMALIZERS},
         absolute=ABSOLUTE,
         module="AdditiveAttentionPool",
+        sharpened="out_kernel",
     ),
     attention_penalty=dict(
         shapes="weights[..., n, L] -> [...]",

@@ -12,6 +12,7 @@ ROWS = of_family(
         equation="o_i = sum_j w_ij v_j, w_i = normalizer(s_i)",
         options={"normalizer": NORMALIZERS},
         absolute=ABSOLUTE,
+        averaged="scores",
     ),
     dot_product_attention=dict(
         shapes="query[..., n, d] key[..., m, d] value[..., m, v] mask?[..., n, m] lengths?:lengths[..., n] "
@@ -20,6 +21,7 @@ ROWS = of_family(
         source="vaswani2017",
         equation="o = softmax(scale q k^T + bias) v, scale = 1/sqrt(d)",
         rules=("scale at 0",),
+        averaged="query",
     ),
     additive_attention=dict(
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] query_kernel[d, h] key_kernel[e, h] out_kernel[h] "
@@ -28,6 +30,8 @@ ROWS = of_family(
         source="bahdanau2015",
         equation="o_i = sum_j w_ij v_j, w_i = softmax_j(w . tanh(q_i W_q + k_j W_k + b))",
         module="AdditiveAttention",
+        sharpened="out_kernel",
+        averaged="out_kernel",
     ),
     tanh_sum_attention=dict(
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] kernel[d+e, h] mask?[..., n, m] "
@@ -36,6 +40,7 @@ ROWS = of_family(
         source="bahdanau2015",
         equation="o_i = sum_j w_ij v_j, w_i = softmax_j(sum_h tanh([q_i; k_j] W + b)_h)",
         module="TanhSumAttention",
+        averaged="kernel",
     ),
     location_attention=dict(
         shapes="query[..., n, d] state[..., n, e] value[..., m, v] kernel[d+e, m] bias[m] out_kernel[d+v, o] "
@@ -63,5 +68,6 @@ ROWS = of_family(
         source="d2l",
         equation="o_i = sum_j K(u_ij) v_j / sum_j K(u_ij), u_ij = |q_i - k_j| / bandwidth",
         options={"kernel": ("gaussian", "boxcar", "triangular", "epanechnikov", "constant")},
+        facts={"differences"},
     ),
 )

@@ -20,6 +20,7 @@ ROWS = of_family(
         shapes="x[..., d] reference[..., d] atol[] -> ([..., d], [..., d])",
         source="wang2016",
         equation="similar = x if all |x_c - reference_c| <= atol, else 0; dissimilar = x - similar",
+        facts={"comparison"},
     ),
     semantic_match=dict(
         shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
@@ -31,6 +32,7 @@ ROWS = of_family(
         options={"method": ("max", "global", "local"), "window": "count", "normalize": "flag"},
         norms=True,
         ordered="method=local",
+        facts={"chooses"},
     ),
     graph_decomposition=dict(
         shapes="labels[k, d] adjacency:bool[k, k] -> [k, d]",

@@ -9,18 +9,22 @@ ROWS = of_family(
         source="zaheer2017",
         equation="o = sum over real l of x_l",
         layouts=LAYOUTS,
+        averaged="",
     ),
     min_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="corso2020",
         equation="o_c = min over real l of x_lc",
         layouts=LAYOUTS,
+        facts={"copies", "ties"},
+        averaged="",
     ),
     quantile_pooling=dict(
         shapes=f"{TOKENS} q[] -> [..., d]",
         source="hyndman1996",
         equation="o_c = x_(j)c + (i - j) (x_(j+1)c - x_(j)c), i = (N - 1) q, j = floor(i), x_(0) <= x_(1) <= ... the real tokens",
         rules=("q at 0 and 1",),
+        facts={"copies"},
     ),
     top_k_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
@@ -28,6 +32,7 @@ ROWS = of_family(
         equation="o_c = (1/m) sum of the m largest real x_lc, m = min(k, N)",
         rules=("k at 9",),
         options={"k": "positive"},
+        facts={"copies", "ties"},
     ),
     noisy_or_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
@@ -62,5 +67,6 @@ ROWS = of_family(
         rules=("scale at 0",),
         layouts=LAYOUTS,
         module="SoftmaxPool",
+        averaged="scale",
     ),
 )

@@ -10,6 +10,7 @@ ROWS = of_family(
         equation="w_j = exp(s_j - max_real s) / sum over real i of exp(s_i - max_real s), 0 where not real",
         rules=("not mask with lengths",),
         options={"axis": "axis"},
+        averaged="scores",
     ),
     masked_log_softmax=dict(
         shapes="scores[...] mask?[...] lengths?:int[...] -> [...]",
@@ -17,6 +18,7 @@ ROWS = of_family(
         equation="log w_j = s_j - log sum over real i of exp(s_i), -inf where not real",
         rules=("not mask with lengths",),
         options={"axis": "axis"},
+        facts={"bounded terms"},
     ),
     sparsemax=dict(
         shapes="scores[...] mask?[...] -> [...]",
@@ -50,6 +52,7 @@ ROWS = of_family(
         equation="w = softmax over the real j of (s_j + noise_j) / temperature; with hard the value of hardmax(s + noise)",
         surrogate="hard",
         options={"hard": "flag", "axis": "axis"},
+        averaged="scores",
     ),
     masked_sigmoid=dict(
         shapes="scores[...] mask?[...] -> [...]",
@@ -57,6 +60,7 @@ ROWS = of_family(
         equation="w_j = 1 / (1 + exp(-s_j)), 0 where not real; with normalize divided by the sum of the real ones",
         absolute=("always",),
         options={"normalize": "flag", "axis": "axis"},
+        facts={"underflows"},
     ),
     hardmax=dict(
         shapes="scores[...] mask?[...] -> [...]",

@@ -15,6 +15,7 @@ ROWS = of_family(
         options={"reduction": ("sum", "mean", "max")},
         module="CrossAttentionPool",
         layouts=("segments", "mesh"),
+        facts={"ties"},
     ),
     cross_attention_pooling_all_pairs=dict(
         shapes="x[B, L, d] y[C, T, e] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] "
@@ -24,6 +25,7 @@ ROWS = of_family(
         equation="(o_x, o_y)_bc = cross_attention_pooling(x_b, y_c)",
         rules=("c=d unless x_kernel", "c=e unless y_kernel", "scale at 0"),
         options={"reduction": ("sum", "mean", "max")},
+        facts={"ties"},
     ),
     code_wise_attention=dict(
         shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] query_lengths?:lengths[...] "
@@ -33,6 +35,7 @@ ROWS = of_family(
         equation="o = sum_i w_i d_i, w = softmax_i(max_j scale d_i . g_j), d the context, g the query",
         rules=("scale at 0",),
         module="CodeWiseAttention",
+        facts={"ties"},
     ),
     mask_attention=dict(
         shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] query_lengths?:lengths[...] "
@@ -51,6 +54,7 @@ ROWS = of_family(
         equation="G_t = [h_t; u~_t; h_t * u~_t; h_t * h~], u~_t = sum_j softmax_j(S_tj) u_j, "
         "h~ = sum_t softmax_t(max_j S_tj) h_t, S_tj = w . [h_t; u_j; h_t * u_j]",
         module="BiDAFAttention",
+        facts={"ties"},
     ),
     maxsim_score=dict(
         shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
@@ -58,11 +62,13 @@ ROWS = of_family(
         source="khattab2020",
         equation="s = sum over real l of max over real t of x_l . y_t",
         options={"mean": "flag"},
+        facts={"ties"},
     ),
     maxsim_score_all_pairs=dict(
         shapes="x[B, L, d] y[C, T, d] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] -> [B, C]",
         source="khattab2020",
         equation="s_bc = maxsim_score(x_b, y_c)",
         options={"mean": "flag"},
+        facts={"ties"},
     ),
 )

@@ -9,12 +9,15 @@ ROWS = of_family(
         source="reimers2019",
         equation="o = (1/N) sum over real l of x_l, N the number of real tokens",
         layouts=LAYOUTS,
+        averaged="",
     ),
     max_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o_c = max over real l of x_lc",
         layouts=LAYOUTS,
+        facts={"copies", "ties"},
+        averaged="",
     ),
     first_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
@@ -22,6 +25,7 @@ ROWS = of_family(
         equation="o = x_l, l the first real position",
         layouts=LAYOUTS,
         ordered="always",
+        averaged="",
     ),
     last_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
@@ -29,6 +33,7 @@ ROWS = of_family(
         equation="o = x_l, l the last real position",
         layouts=LAYOUTS,
         ordered="always",
+        averaged="",
     ),
     weighted_pooling=dict(
         shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
@@ -36,12 +41,15 @@ ROWS = of_family(
         equation="o = sum over real l of w_l x_l / sum over real l of w_l",
         layouts=LAYOUTS,
         module="WeightedPool",
+        averaged="",
     ),
     mean_max_pooling=dict(
         shapes=f"{TOKENS} -> [..., 2d]",
         source="howard2018",
         equation="o = [mean over real l of x_l; max over real l of x_l]",
         layouts=LAYOUTS,
+        facts={"copies", "ties"},
+        averaged="",
     ),
     attention_pooling=dict(
         shapes=f"{TOKENS} query?[..., q] query_kernel?[d, c] "

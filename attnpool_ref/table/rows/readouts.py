@@ -35,6 +35,7 @@ ROWS = of_family(
         rules=("G may be 0",),
         options={"normalize": "flag"},
         module="VLADPool",
+        facts={"underflows"},
     ),
     gated_sum_pooling=dict(
         shapes=f"{TOKENS} gate_kernel[d, o] value_kernel[d, o] gate_bias?[o] value_bias?[o] -> [..., o]",
@@ -42,5 +43,6 @@ ROWS = of_family(
         equation="o = sum over real l of sigmoid(x_l W_g + b_g) * tanh(x_l W_v + b_v)",
         layouts=LAYOUTS,
         module="GatedSumPool",
+        facts={"bounded terms"},
     ),
 )

@@ -8,6 +8,7 @@ ROWS = of_family(
         shapes="anchor[..., m] positive[..., m] negative[..., m] margin[] -> [...]",
         source="patro2018",
         equation="max(0, |a - p|^2 + margin - |a - n|^2)",
+        facts={"differences"},
     ),
     differential_context=dict(
         shapes="attention[..., m] supporting[..., m] opposing[..., m] mask?[..., m] weight[] -> [..., m]",

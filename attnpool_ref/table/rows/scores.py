@@ -44,6 +44,7 @@ ROWS = of_family(
         source="bahdanau2015",
         equation="s_ij = sum_h tanh([q_i; k_j] W + b)_h",
         module="TanhSumScore",
+        facts={"bounded terms"},
     ),
     location_score=dict(
         shapes="query[..., n, d] state[..., n, e] kernel[d+e, m] bias?[m] -> [..., n, m]",

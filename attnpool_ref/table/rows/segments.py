@@ -35,6 +35,9 @@ def packed(row):
         absolute=row.absolute,
         norms=row.norms,
         unit=row.unit,
+        facts=row.facts,
+        sharpened=row.sharpened,
+        averaged=row.averaged,
     )
 
 

@@ -33,5 +33,6 @@ ROWS = of_family(
         options={"activation": ACTIVATIONS, "global_context": "flag"},
         layouts=LAYOUTS,
         module="AttentiveStatisticsPool",
+        sharpened="out_kernel",
     ),
 )

@@ -94,6 +94,9 @@ def chunked(row):
         "state": row.name,
         "ordered": row.ordered,
         "unit": row.unit,
+        "facts": row.facts,
+        "sharpened": row.sharpened,
+        "averaged": row.averaged,
     }
     name = f"{row.name.removesuffix('_pooling')}_state"
     return Variant(name, family="streaming", **(derived | CHANGED.get(row.name, {})))
