@@ -19,8 +19,7 @@ from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
 from attnpool_ref.conformance.cases.case import ONE
-from attnpool_ref.conformance.checks import CHECKS, Situation, definition, gradients, optional_checks
-from attnpool_ref.conformance.checks.padding import POISONS
+from attnpool_ref.conformance.checks import CHECKS, Situation, definition, optional_checks
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import (
     BROKEN,
@@ -37,6 +36,7 @@ from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, GRADIENT, 
 from attnpool_ref.conformance.running import snippets
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.suggestions import Proposal, plainest, proposed
+from attnpool_ref.conformance.running.unjudged import why_not
 from attnpool_ref.conformance.scope import Scope
 from attnpool_ref.contract.text import listed
 
@@ -165,7 +165,7 @@ class RowJudge:
             elif kept.notes and guarantees.BY_NAME[name].is_note and not self.scope.whole_contract:
                 kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
             elif kept.status == NOT_APPLICABLE and not kept.why:
-                kept.why = kept.notes[0] if kept.notes else _why(name, self.report, self.subject, self.scope, broken)
+                kept.why = kept.notes[0] if kept.notes else why_not(name, self.report, self.subject, self.scope, broken)
         calling = self.subject.calling
         for key in calling.not_taken():
             why = "it has no such argument"
@@ -556,55 +556,3 @@ def unanswered(report, dtype, title, how):
 
 def _default(value):
     return "" if value is None or callable(value) or isinstance(value, bool) else f" (default {value!r})"
-
-
-def _why(name, report, subject, scope, broken):
-    """Returns the reason why the guarantee ``name`` was not judged; ``broken`` has the broken guarantees."""
-    row, calling = subject.row, subject.calling
-    masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
-    if not report.cases:
-        return "nothing was judged"
-    if name == guarantees.WEIGHTS or name == "return_weights":
-        if not row.weights:
-            return "the function has no weights"
-        if not calling.takes("return_weights"):
-            return "it takes no `return_weights`"
-    if name in _OF_MASKS:
-        if not masks:
-            return "the function has no mask"
-        if not any(calling.takes(k) for k in masks):
-            return "it takes no mask"
-        if subject.candidate.mask_form == "segments":
-            return "packed tokens hold no padding"
-    if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
-        return f"{subject.adapter.name} arrays know neither jit nor vmap"
-    if name == guarantees.INTEGERS and not scope.whole_contract:
-        return "only attnpool's own functions must keep it"
-    if name in ("mixed dtypes", guarantees.INTEGERS) and "float64" not in scope.dtypes:
-        return "judged only if float64 is"
-    if name in (guarantees.GRADIENT, "finite gradients", gradients.REVERSE, gradients.FORWARD):
-        if subject.adapter.gradient is None:
-            return f"{subject.adapter.name} arrays have no gradients"
-        if not scope.gradients:
-            return "skipped with gradients=False"
-        if name in (gradients.REVERSE, gradients.FORWARD) and not (
-            "float64" in scope.dtypes and scope.differentiates("float64")
-        ):
-            return "judged only in float64, if gradients are"
-    if name == "long sums" and not scope.long:
-        return "skipped with long=False, --quick"
-    if name in _OF_LAWS and not scope.laws:
-        return "skipped with laws=False, --quick"
-    if (name in _OF_SHAPES and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
-        return "skipped with shapes=(), partial=False, --quick"
-    if broken:
-        return "its check was not reached"
-    return "no case of this function applies"
-
-
-_OF_MASKS = {guarantees.MASKED, guarantees.EMPTY, "padding amount", "padding side", "deleting is masking"}
-_OF_MASKS |= {f"{name} in padding" for name in POISONS}
-_OF_SHAPES = {"shapes", "arguments that broadcast", "padding side", "deleting is masking", "poison in shared arrays"}
-_OF_PARTIAL_CALLS = {guarantees.VALUES, "ties and edges"}
-_OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
-_OF_LAWS |= {"NaN at a real token", "poison in shared arrays", "jit and vmap", "one program"}

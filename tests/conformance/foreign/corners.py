@@ -6,7 +6,6 @@ import numpy as np
 from conformance.foreign.wrapping import Kinds, every
 from conformance.foreign.wrong import KINDS, batched, has, off, returns_digits
 
-
 UNSEEN = Kinds()
 """Kinds that the judge does not reject; :data:`REASONS` says why."""
 
