@@ -306,7 +306,7 @@ def fit(case, calling, parameters):
         if key not in options and calling.is_needed(key):
             options[key] = calling.default(key)
     for key, argument in row.arguments.items():
-        if argument.kind == "number" and key not in parameters and _has_another(case, calling, key):
+        if is_number(argument) and key not in parameters and _has_another(case, calling, key):
             default = calling.default(key)
             values[key] = None if default is None else np.float64(default)
             axes |= {key: ()} if values[key] is not None else {}
@@ -330,6 +330,11 @@ def _has_another(case, calling, key):
     if case.values[key] is None:
         return calling.is_needed(key) or key in calling.candidate.fixed
     return not calling.takes(key)
+
+
+def is_number(argument):
+    """Returns whether an argument is a number, or can be one that has a default: it may then be left out."""
+    return argument.kind == "number" or (argument.numeric and not argument.optional)
 
 
 def needs_mask(calling, key):

@@ -98,7 +98,7 @@ def long_rows(row, size=LONG):
     for numbers between 0 and 1.
     """
     for axis in _summed(row):
-        case = _equal_tokens(row, "tokens", axis, size)
+        case = _equal_tokens(row, f"{size} tokens", axis, size)
         size = case.sizes[axis]
         others = [key for key in case.given("data", "parameter") if key != "scale"]
         if case.values.get("scale") is not None and len(others) > 1:  # it would magnify the rounding of a million terms
@@ -111,7 +111,7 @@ def long_rows(row, size=LONG):
 def long_narrow_rows(row):
     """Yields cases with more tokens than narrow dtypes count, and with sums that overflow in float16."""
     for axis in _summed(row):
-        case = _equal_tokens(row, "equal tokens", axis, LONG_NARROW)
+        case = _equal_tokens(row, f"{LONG_NARROW} equal tokens", axis, LONG_NARROW)
         yield case
         if not row.unit:
             yield case.with_values("64 times as large", **{k: 64 * case.values[k] for k in case.given("data")})
@@ -129,7 +129,8 @@ def _summed(row):
 
 def _equal_tokens(row, title, axis, size):
     case = draw(row, f"{title} along {axis}", (), defaults_of(row), (), dict.fromkeys(SIZES, 2) | {axis: size})
-    case, values = replace(case, title=f"{case.sizes[axis]} {case.title}"), {}
+    words = title.partition(" ")[2]  # the size may be smaller than was asked for
+    case, values = replace(case, title=f"{case.sizes[axis]} {words} along {axis}"), {}
     for key in case.given("data", "parameter"):
         value = case.values[key]
         for place in places_of(axis, case.axes[key], value.ndim):

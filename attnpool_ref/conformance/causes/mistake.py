@@ -1,4 +1,4 @@
-"""What a known mistake is, and how one is written: a primitive of the definitions with a wrong function in its place."""
+"""Known mistakes, and the table of those in which a wrong function takes the place of a primitive of the definitions."""
 
 import functools
 from collections.abc import Callable
@@ -108,7 +108,7 @@ def mistake(words, primitive, *, numbers=None, raw=NEVER, uncertain=False, again
 
 @dataclass
 class Exchanged:
-    """What a wrong function knows beside the arguments of the primitive.
+    """The call in which a primitive is exchanged, as its wrong function sees it.
 
     Attributes:
       call: the :class:`~attnpool_ref.conformance.causes.wrong_answers.Call`.

@@ -92,6 +92,7 @@ def _each_axis(check, change, subject, case, situation, single=False):
     if return_weights and "|" in case.row.weights:
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
     held = {axis for key in subject.parameters for axis in case.axes[key]}  # a parameter has a number for each token
+    held |= {*subject.candidate.sizes, *(size for size in subject.candidate.sizes.values() if isinstance(size, str))}
     for axis in (axis for axis in drawing.masked_axes(case) if axis not in held):
         changed, of_changed, of_original = change(case, axis)
         got = subject.outputs(changed, return_weights)

@@ -76,6 +76,10 @@ def _is_optional(subject, case, situation, finding):
     """Returns whether the finding breaks no guarantee by default, as ``docs/guarantees.md`` and ``judging.md`` say."""
     raised, kind = finding.message.startswith("raises "), situation.kind
     if kind in ("mixed", "form") and finding.check in NUMBERS:
+        if any(name.startswith("int") for name in case.dtypes.values()):
+            return True  # a constant that is cast to the dtype of integers is right for the floats that it is written for
+        if case.row.packed and _has_integer_masks(case):
+            return True  # so is x[mask], by which packed tokens are usually selected
         return raised or finding.aspect == "shape" or (finding.aspect == "dtype" and ANY_DTYPE in subject.tolerated)
     if raised and finding.check == "the same answer twice":  # of arrays that are not contiguous
         return True
@@ -104,6 +108,11 @@ def _is_optional(subject, case, situation, finding):
             case.title.endswith("scores of -inf") and _is_nan(subject, case, finding)
         )
     return kind == "tied" and finding.check == guarantees.GRADIENT
+
+
+def _has_integer_masks(case):
+    """Returns whether a mask of a case is of integers."""
+    return any(case.values[key].dtype.kind in "iu" for key in case.given("mask"))
 
 
 def refuses(error):

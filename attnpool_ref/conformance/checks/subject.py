@@ -17,6 +17,7 @@ from attnpool_ref.conformance.candidates.calling import (
     check_some_real,
     fit,
     formed,
+    is_number,
 )
 from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
@@ -154,7 +155,7 @@ class Subject:
                 if not self.calling.takes(key):
                     continue
             if not self.calling.takes(key):
-                if arguments[key].kind != "number":
+                if not is_number(arguments[key]):
                     raise NotApplicable(f"it takes no `{key}`")
                 continue
             if packed is not None:

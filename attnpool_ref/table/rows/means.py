@@ -54,7 +54,7 @@ ROWS = of_family(
         source="pinheiro2015",
         equation="o_c = (1/scale) ln((1/N) sum over real l of exp(scale x_lc)); "
         "without mean the factor 1/N is left out",
-        rules=("scale is not 0 unless mean", "scale at 0"),
+        rules=("scale is not 0 unless mean",),
         options={"mean": "flag"},
         layouts=LAYOUTS,
         module="LogSumExpPool",
