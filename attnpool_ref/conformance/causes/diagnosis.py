@@ -301,7 +301,8 @@ class _InOneDtype:
         known = mistakes.of_empty_rows(self.subject.row) if left else ()
         for mistake in sorted(known, key=lambda mistake: mistake.words not in found):
             explained = sum(answer.is_where_empty(mistake) for answer in left)
-            against = [a for a in right if explained > most and not a.is_where_empty(mistake)]
+            asked = [a for a in right if explained > most and a.answer_of(mistake) is not None]
+            against = [a for a in asked if not a.is_where_empty(mistake)]
             if most < explained >= len(against) and not any(answer.is_main for answer in against):
                 best, most = [mistake], explained
             elif best and explained == most and mistake.words == best[0].words:
@@ -386,7 +387,7 @@ def _of_chance(evidence):
 
 def _of_sizes(judged):
     """Returns the causes of wrong shapes: too few segments, missing axes of size 1, or two axes exchanged."""
-    known = {mistakes.SIZE: mistakes.size_of} if judged[0].subject.row.packed else {}
+    known = {mistakes.SIZE: mistakes.size_of} if "segment_ids" in judged[0].subject.row.arguments else {}
     others = {SQUEEZED: _squeezed, EXCHANGED: _exchanged}
     causes = {words: Cause(words) for words in known | others}
     for words, answer in (known | others).items():

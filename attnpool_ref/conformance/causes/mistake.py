@@ -163,7 +163,7 @@ class _Answer:
             calls.append(args)
             return self.exchange.primitive.__wrapped__(*args, **kwargs)
 
-        with exchanged({self.exchange.primitive: noted} | self._raw()):
+        with np.errstate(all="ignore"), exchanged(self._with_like(noted) | self._raw()):
             call.oracle()
         return calls
 
@@ -178,16 +178,21 @@ class _Answer:
             with np.errstate(all="ignore"):
                 return exchange.wrong(known, *args, **kwargs)
 
-        others = {exchange.primitive: wrong} | self._raw()
+        others = self._with_like(wrong) | self._raw()
         if exchange.primitive is reduced:
             others[pairs_of] = lambda *masks: known.masks.append(masks) or pairs_of.__wrapped__(*masks)
-        if exchange.primitive is softmax:
-            others[log_softmax] = lambda *args: np.log(wrong(*args))
-            others[softmax_of_products] = lambda x, scale, real: wrong(*np.broadcast_arrays(scale * x, real), -2)
-        elif call.is_nan_where_real:
+        if exchange.primitive is not softmax and call.is_nan_where_real:
             others[softmax] = _nan_if_empty
         with np.errstate(all="ignore"), exchanged(others):
             return call.oracle()
+
+    def _with_like(self, function):
+        """Returns what takes the place of the primitive, and for a softmax also of :data:`LIKE`."""
+        others = {self.exchange.primitive: function}
+        if self.exchange.primitive is softmax:
+            others[log_softmax] = lambda *args: np.log(function(*args))
+            others[softmax_of_products] = lambda x, scale, real: function(*np.broadcast_arrays(scale * x, real), -2)
+        return others
 
     def _raw(self):
         if not self.raw:

@@ -9,6 +9,7 @@ from attnpool_ref.primitives import (
     cosines,
     gated,
     joined,
+    pairs_of,
     project_to_heads,
     standardized,
     unit_vector,
@@ -222,3 +223,50 @@ def features_first(a, heads):
     """[n, c, H] in place of [n, H, c]."""
     *batch, number, n, c = heads.shape
     return np.moveaxis(heads, -3, -1).reshape(*batch, n, number * c)
+
+
+# Pairs
+
+
+@mistake(
+    "pairs of a padded query are not masked: its row must be 0",
+    pairs_of,
+    raw=BOTH,
+    empty="pairs of a padded query are not masked: its row must be 0",
+)
+def of_real_keys(a, first, second):
+    """Only the second mask counts."""
+    return a.right(np.ones_like(first), second)
+
+
+@mistake(
+    "pairs with a padded token of the other sequence are not masked",
+    pairs_of,
+    raw=BOTH,
+    empty="pairs with a padded token of the other sequence are not masked",
+)
+def of_real_queries(a, first, second):
+    """Only the first mask counts."""
+    return a.right(first, np.ones_like(second))
+
+
+@mistake(
+    "pairs are not masked: padding counts in the scores of real tokens",
+    pairs_of,
+    raw=BOTH,
+    empty="pairs are not masked: padding counts in the scores of real tokens",
+)
+def of_all(a, first, second):
+    """No mask counts."""
+    return a.right(np.ones_like(first), np.ones_like(second))
+
+
+@mistake(
+    "takes pairs of two padded tokens for real: compares the masks where both must be True",
+    pairs_of,
+    raw=BOTH,
+    empty="takes pairs of two padded tokens for real: compares the masks where both must be True",
+)
+def of_equal_masks(a, first, second):
+    """Padding sees padding."""
+    return first[..., :, None] == second[..., None, :]

@@ -6,7 +6,7 @@ import numpy as np
 
 from attnpool_ref.conformance.causes.mistake import ALWAYS, BOTH, mistake, powers_of_ten
 from attnpool_ref.normalizers import normalize
-from attnpool_ref.primitives import inverse_root, log_softmax, mask_of_heads, pairs_of, shares, softmax
+from attnpool_ref.primitives import inverse_root, log_softmax, mask_of_heads, shares, softmax
 
 STAND_IN = "a finite number in place of -inf for padding"
 AVERAGED = "averages the padding of a fully masked row, as a finite number in place of -inf does"
@@ -16,8 +16,8 @@ SCORE_0 = (
 )
 NOT_AGAIN = "applies the mask after the normalizer, without normalizing again"
 AGAIN = (
-    "normalizes over padding too, then masks and normalizes again: the weights of real tokens vanish beside a larger score "
-    "of padding; set the scores of padding to -inf before the softmax"
+    "the mask comes after exp: beside a far larger score of padding the weights of real tokens vanish, 0 / 0, or are NaN, "
+    "inf times 0; set the scores of padding to -inf before the softmax"
 )
 EPSILON = "an epsilon in the denominator"
 EPSILON_UNSHIFTED = (
@@ -26,10 +26,6 @@ EPSILON_UNSHIFTED = (
 )
 UNSHIFTED = "exp overflows or underflows: subtract the largest real score of each row first"
 WHOLE_TOP = "subtracts the maximum of the whole array, not of each row, before exp: other rows underflow"
-INFINITE_TIMES_0 = (
-    "multiplies exp of the scores by the mask: beside a far larger score of padding that is inf times 0, NaN; set the "
-    "scores of padding to -inf before exp"
-)
 WRONG_AXIS = "normalizes over the wrong axis"
 OVER_BATCH = "normalizes over the batch, not over the tokens"
 OVER_ALL = "normalizes over the whole array, not over the tokens of each row"
@@ -178,7 +174,7 @@ def with_an_epsilon(a, scores, real, axis=-1):
     return powers / (np.sum(powers, axis, keepdims=True) + a.number)
 
 
-@mistake(INFINITE_TIMES_0, softmax, raw=ALWAYS)
+@mistake(AGAIN, softmax, raw=ALWAYS)
 def powers_times_the_mask(a, scores, real, axis=-1):
     """The powers of padding, which may be infinite, are multiplied by 0."""
     top = np.max(np.where(real, scores, -np.inf), axis, keepdims=True, initial=-np.inf)
@@ -194,6 +190,19 @@ def below_the_padding(a, scores, real, axis=-1):
     most = np.max(scores, axis, keepdims=True, initial=-np.inf)
     most = np.where(np.isnan(most), np.inf, np.where(most == -np.inf, 0, most))
     return _of_powers(a, scores - most, real, axis)
+
+
+@mistake(AGAIN, softmax, numbers=powers_of_ten(1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5), raw=ALWAYS)
+def masked_and_normalized_again(a, scores, real, axis=-1):
+    """The weights of all tokens are masked, and divided by their sum plus a number."""
+    found = masked_afterwards(a, scores, real, axis)
+    return found / (np.sum(found, axis, keepdims=True) + a.number)
+
+
+@mistake(AGAIN, softmax, numbers=powers_of_ten(1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5))
+def multiplied_masked_and_normalized_again(a, scores, real, axis=-1):
+    """The scores of padding are 0 before."""
+    return masked_and_normalized_again(a, scores * real, real, axis)
 
 
 @mistake(EPSILON, softmax, numbers=EPSILONS, raw=BOTH)
@@ -244,19 +253,6 @@ def below_the_whole_maximum(a, scores, real, axis=-1):
     every = [(s, mask) for s, mask, *_ in a.calls] if a.call.row.packed else [(scores, real)]
     top = max(float(np.max(np.where(mask, s, -np.inf), initial=-np.inf)) for s, mask in every)
     return _of_powers(a, scores - (top if np.isfinite(top) else 0), real, axis)
-
-
-@mistake(AGAIN, softmax, numbers=powers_of_ten(1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5), raw=ALWAYS)
-def masked_and_normalized_again(a, scores, real, axis=-1):
-    """The weights of all tokens are masked, and divided by their sum plus a number."""
-    found = masked_afterwards(a, scores, real, axis)
-    return found / (np.sum(found, axis, keepdims=True) + a.number)
-
-
-@mistake(AGAIN, softmax, numbers=powers_of_ten(1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5))
-def multiplied_masked_and_normalized_again(a, scores, real, axis=-1):
-    """The scores of padding are 0 before."""
-    return masked_and_normalized_again(a, scores * real, real, axis)
 
 
 @mistake("takes scores of exactly 0 for padding", softmax)
@@ -350,14 +346,14 @@ def filled_before(a, scores, real, name):
 # Fully masked rows
 
 
-@mistake("", softmax, raw=ALWAYS, empty=AVERAGED)
+@mistake("", softmax, raw=BOTH, empty=AVERAGED)
 def uniform_where_empty(a, scores, real, axis=-1):
     """Fully masked rows have equal weights."""
     nothing = ~np.any(real, axis, keepdims=True)
     return np.where(nothing, 1 / max(scores.shape[axis], 1), a.right(scores, real, axis))
 
 
-@mistake("", softmax, raw=ALWAYS, empty=AVERAGED)
+@mistake("", softmax, raw=BOTH, empty=AVERAGED)
 def unmasked_where_empty(a, scores, real, axis=-1):
     """Fully masked rows have the weights of all tokens."""
     return a.right(scores, real | ~np.any(real, axis, keepdims=True), axis)
@@ -446,47 +442,3 @@ def in_another_order(a, mask, number):
     count = math.prod(mask.shape[:-2])
     examples = mask.reshape(count, *mask.shape[-2:])
     return examples[np.arange(count * number) % max(count, 1)].reshape(*mask.shape[:-2], number, *mask.shape[-2:])
-
-
-@mistake(
-    "pairs of a padded query are not masked: its row must be 0",
-    pairs_of,
-    raw=BOTH,
-    empty="pairs of a padded query are not masked: its row must be 0",
-)
-def of_real_keys(a, first, second):
-    """Only the second mask counts."""
-    return a.right(np.ones_like(first), second)
-
-
-@mistake(
-    "pairs with a padded token of the other sequence are not masked",
-    pairs_of,
-    raw=BOTH,
-    empty="pairs with a padded token of the other sequence are not masked",
-)
-def of_real_queries(a, first, second):
-    """Only the first mask counts."""
-    return a.right(first, np.ones_like(second))
-
-
-@mistake(
-    "pairs are not masked: padding counts in the scores of real tokens",
-    pairs_of,
-    raw=BOTH,
-    empty="pairs are not masked: padding counts in the scores of real tokens",
-)
-def of_all(a, first, second):
-    """No mask counts."""
-    return a.right(np.ones_like(first), np.ones_like(second))
-
-
-@mistake(
-    "takes pairs of two padded tokens for real: compares the masks where both must be True",
-    pairs_of,
-    raw=BOTH,
-    empty="takes pairs of two padded tokens for real: compares the masks where both must be True",
-)
-def of_equal_masks(a, first, second):
-    """Padding sees padding."""
-    return first[..., :, None] == second[..., None, :]

@@ -77,7 +77,9 @@ def _is_optional(subject, case, situation, finding):
     raised, kind = finding.message.startswith("raises "), situation.kind
     if kind in ("mixed", "form") and finding.check in NUMBERS:
         if any(name.startswith("int") for name in case.dtypes.values()):
-            return True  # a constant that is cast to the dtype of integers is right for the floats that it is written for
+            return (
+                True  # a constant that is cast to the dtype of integers is right for the floats that it is written for
+            )
         if case.row.packed and _has_integer_masks(case):
             return True  # so is x[mask], by which packed tokens are usually selected
         return raised or finding.aspect == "shape" or (finding.aspect == "dtype" and ANY_DTYPE in subject.tolerated)

@@ -104,7 +104,10 @@ def _of_masks(subject):
 
     if is_right() or is_right(padding_true=True):  # the mistake of a meaning, which has a cause
         return
+    has_shape = plainest(subject)[0]
     for form, said_as in FORMS.items():
+        if form == "lengths" and has_shape:
+            continue  # it reads masks of all tokens, or none: with lengths a token at position 0 is right either way
         if is_right(mask_form=form):
             yield Proposal(
                 f"your function takes masks as {said_as}: run again with `--mask-form {form}` (mask_form={form!r})",
