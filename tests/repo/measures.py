@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("attnpool_flax", "attnpool_ref")
 FLAX = ROOT / "attnpool_flax"
 ENGINE = ("call", "tokens", "numerics")
+JUDGE = ("conformance", "contract", "table")
 PLATFORM = re.compile(r"platform_dependent\(|default_backend\(|platform=|\bcpu=")
 RULE = re.compile(r"jax\.custom_[jv][vj]p\b|\bPrimitive\(")
 
@@ -101,6 +102,19 @@ def is_number(node):
     )
 
 
+def lists_of_functions():
+    """Returns the lists, tuples, sets and dicts in ``conformance/`` with the names of at least two functions."""
+    from attnpool_ref import table
+
+    found = []
+    for path in files(ROOT / "attnpool_ref" / "conformance"):
+        for node in ast.walk(tree(path)):
+            parts = getattr(node, "keys" if isinstance(node, ast.Dict) else "elts", ())
+            names = [part for part in parts if isinstance(part, ast.Constant) and part.value in table.BY_NAME]
+            found += [f"{path.name}:{node.lineno}"] if len(names) > 1 else []
+    return found
+
+
 class Trace:
     """The calls of functions of ``attnpool_flax`` and ``attnpool_ref`` in a ``with`` block.
 
@@ -161,6 +175,9 @@ def measures():
     yield "lines in attnpool_flax", lines(files(FLAX)), "13,000"
     yield "lines in its engine: call/, tokens/, numerics/", lines(engine), "4,300"
     yield "lines in attnpool_ref", lines(files(ROOT / "attnpool_ref")), "20,000"
+    judge = [path for name in JUDGE for path in files(ROOT / "attnpool_ref" / name)]
+    yield "lines in its judge: conformance/, contract/, table/", lines(judge), "11,300"
+    yield "lists of names of functions in conformance/", len(lists_of_functions()), "0"
     yield "gradient rules by hand, in call/ and tokens/", f"{len(rules)}, {sum(map(rules.count, ENGINE[:2]))}", "18, 8"
     yield "files that know a platform", len(set(matching(PLATFORM, files(FLAX)))), "1"
     tuned = constants(engine)
