@@ -19,7 +19,7 @@ from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINE
 from attnpool_ref.conformance.checks import agreement, padding
 from attnpool_ref.conformance.report import BROKEN, HELD
 from attnpool_ref.conformance.report.guarantees import DTYPE
-from attnpool_ref.primitives import softmax
+from attnpool_ref.primitives import maximum, mean, minimum, softmax
 
 TRIED = 12
 """Largest number of wrong cases, and of right cases, of a dtype that are compared with the mistakes."""
@@ -28,6 +28,7 @@ FINITE = 1e10
 """A number in padding that is large compared with -1e9, and whose square every dtype except float16 can hold."""
 
 PRODUCT = "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product"
+IN_MAXIMUM = "NaN in padding reaches the maximum: no sum or product removes it; use where(mask, x, -inf) before it"
 IN_SCORES = "NaN in padding reaches the softmax: no sum or product removes it; use where(mask, scores, -inf)"
 READS = "reads padding: use where(mask, x, 0) before any product or sum"
 OWN_DTYPE = "only as accurate as the input's dtype: accumulate scores and sums in float32 or wider"
@@ -326,7 +327,7 @@ class _InOneDtype:
         cause.counts[self.dtype] = explained, wrong
 
     def product(self):
-        """Returns :data:`PRODUCT` or :data:`IN_SCORES` if NaN in padding reaches the results of real tokens.
+        """Returns :data:`PRODUCT`, :data:`IN_MAXIMUM` or :data:`IN_SCORES` if NaN in padding reaches real tokens' results.
 
         Returns "" if it does not, or if a finite number in padding does, too.
         """
@@ -349,6 +350,9 @@ class _InOneDtype:
                 return ""
         if not reached:
             return ""
+        called = Call(self.subject, case, False).primitives
+        if called & {maximum, minimum} and mean not in called:
+            return IN_MAXIMUM
         return IN_SCORES if one is not None and np.any(np.isnan(one[0][..., 1:])[clean.real[0][..., 1:]]) else PRODUCT
 
     def _in_one_feature(self, case):

@@ -8,6 +8,7 @@ import warnings
 from unittest import mock
 
 from attnpool_ref import conformance
+from attnpool_ref.conformance.causes import diagnosis
 from attnpool_ref.conformance.running import runner
 
 PRODUCT = "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product"
@@ -55,6 +56,7 @@ ORDINARY = {
 
 BESIDE = {
     PRODUCT,
+    diagnosis.IN_MAXIMUM,
     NAN,
     "NaN at length 0",
     "the result is float32: convert it to the dtype of `x`",  # of bfloat16 and float16
