@@ -64,7 +64,8 @@ class Exchange:
       wrong: a function from an :class:`Exchanged` and the primitive's arguments to the wrong result.
       numbers: the numbers that are tried, each with its text; None stands for the least number of the dtype.
       raw: whether padding keeps its numbers until the primitive is called: most published code masks once, there.
-      uncertain: whether rounding decides what the wrong result is. It is then computed with ``off`` from -2 to 1, and every result between these is the mistake's.
+      uncertain: whether rounding decides what the wrong result is. It is then computed with ``off`` from -2 to 1, and
+        every result between these is the mistake's.
       again: whether it needs the arguments of all calls of the primitive, as one of all segments together does.
       when: a function from the function's row to whether the mistake is possible in it.
       empty: whether it is tried for results that are wrong in fully masked rows alone, in the words of ``empty``.
@@ -95,12 +96,11 @@ TABLE: list[Exchange] = []
 """Mistakes about primitives, the most specific first."""
 
 
-def mistake(words, primitive, *, numbers=None, raw=NEVER, uncertain=False, again=False, when=None, empty="", also=()):
-    """Adds a row to :data:`TABLE`, as described in :class:`Exchange`; ``also`` has more primitives of these arguments."""
+def mistake(words, primitive, *, numbers=None, raw=NEVER, uncertain=False, again=False, when=None, empty=""):
+    """Adds a row to :data:`TABLE`, as described in :class:`Exchange`."""
 
     def add(wrong):
-        for each in (primitive, *also):
-            TABLE.append(Exchange(words, each, wrong, numbers or {}, raw, uncertain, again, when, empty))
+        TABLE.append(Exchange(words, primitive, wrong, numbers or {}, raw, uncertain, again, when, empty))
         return wrong
 
     return add
@@ -146,7 +146,7 @@ class _Answer:
 
     exchange: Exchange
     number: Any
-    raw: bool
+    raw: bool | str
 
     def __call__(self, call):
         if not call.primitives & {self.exchange.primitive, *(LIKE if self.exchange.primitive is softmax else ())}:
