@@ -70,7 +70,7 @@ def with_a_fault(row, fault):
     return wrong
 
 
-@pytest.mark.parametrize("asked", one_in(4, ASKED), ids=", ".join)
+@pytest.mark.parametrize("asked", one_in(9, ASKED), ids=", ".join)
 def test_a_common_mistake_is_named_in_each_function_that_can_have_it(asked):
     fault, row = asked
     options = {

@@ -220,6 +220,8 @@ class _InOneDtype:
         """Returns those of the mistakes ``known``, all in the same words, that explain most, and at least half, of the wrong values."""
         best, most = [], 0
         for mistake in known:
+            if most == len(self.of_real) > 0 and mistake.words != best[0].words:
+                continue  # none explains more
             gain = self._gain(mistake)
             if gain > most:
                 best, most = [mistake], gain
