@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from imported import pyg
 from routes_in_torch import ROUTES
 
 from attnpool_ref import conformance
@@ -56,8 +57,6 @@ def test_a_function_as_its_author_would_write_it_is_accepted(route):
 
 def test_segment_ids_are_int64_as_in_torch_and_in_the_code_of_a_failing_case():
     """Of int32 ids, ``scatter_add_`` gives a wrong gradient silently."""
-    from torch_geometric import nn
-
     seen = set()
 
     def pooling(pool):
@@ -67,11 +66,11 @@ def test_segment_ids_are_int64_as_in_torch_and_in_the_code_of_a_failing_case():
 
         return judged
 
-    pools = {"segment_mean_pooling": nn.global_mean_pool, "segment_sum_pooling": nn.global_add_pool}
+    pools = {"segment_mean_pooling": pyg.global_mean_pool, "segment_sum_pooling": pyg.global_add_pool}
     for row, pool in pools.items():
         conformance.check(pooling(pool), row, leave=("x_mask", "mask"))
     assert seen == {torch.int64}
-    (row,) = conformance.judge(pooling(nn.global_max_pool), only=("segment_mean_pooling",), dtypes=("float32",)).rows
+    (row,) = conformance.judge(pooling(pyg.global_max_pool), only=("segment_mean_pooling",), dtypes=("float32",)).rows
     assert "segment_ids = np.array([" in row.failures[0].snippet and ", int)" in row.failures[0].snippet
 
 
