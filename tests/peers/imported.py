@@ -9,6 +9,7 @@ with warnings.catch_warnings():
     from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
     from sentence_transformers.sparse_encoder.modules import SpladePooling
     from sentence_transformers.util import import_from_string, maxsim
+    from torch_geometric import nn as pyg
     from torch_geometric.nn import aggr
     from torch_geometric.nn.aggr.utils import PoolingByMultiheadAttention
     from transformers import (
@@ -50,4 +51,5 @@ __all__ = [
     "entmax",
     "import_from_string",
     "maxsim",
+    "pyg",
 ]
