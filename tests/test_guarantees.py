@@ -422,7 +422,7 @@ def has_several_data(row):
 
 
 for _name, _when, *_shapes in (
-    ("other batches", is_batched, "no batch", "empty batch"),
+    ("other batches", is_batched, "no batch", "batch of 1", "empty batch"),
     ("other lengths", has_floats, "length 0", "length 1", "axes of 0"),
     ("other widths and ranks", has_floats, "widths of 1, batch (2, 3, 2)", "rank 1"),
     ("shared data", has_several_data, "shared"),

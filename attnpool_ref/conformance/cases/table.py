@@ -145,6 +145,7 @@ SHAPES = (
     MANY_TOKENS,
     MANY_EXAMPLES,
     MANY_AXES,
+    "batch of 1",
     "empty batch",
     "length 1",
     "length 0",
@@ -352,6 +353,7 @@ def _shapes(row, title, names, options, shapes):
     drawn = {
         "no batch": ((), {}),
         MANY_AXES: ((2, 3), ODD),
+        "batch of 1": ((1,), {}),
         "empty batch": ((0,), {}),
         "length 1": ((1,), {s: 1 for s in SEQUENCES}),
         "length 0": ((3,), dict.fromkeys(_pooled(row), 0)),
