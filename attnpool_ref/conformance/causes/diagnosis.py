@@ -7,6 +7,7 @@ precision, is named if it explains most of the wrong cases. Otherwise no cause o
 """
 
 import contextlib
+import functools
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.cases import SEQUENCES
 from attnpool_ref.conformance.causes import mistakes
-from attnpool_ref.conformance.causes.mistake import LIKE
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, Call, WrongAnswer
 from attnpool_ref.conformance.checks import agreement, padding
 from attnpool_ref.conformance.report import BROKEN, HELD
@@ -202,8 +202,7 @@ class _InOneDtype:
         those in ``found`` first.
         """
         called = set().union(*(answer.call.primitives for answer in self.of_real))
-        called |= {softmax} if called & {*LIKE} else set()
-        known = [m for m in self._known() if m.primitive is None or m.primitive in called] if self.of_real else []
+        known = [m for m in self._known if m.primitive is None or m.primitive in called] if self.of_real else []
         named = [mistake for mistake in known if mistake.words in (found if only is None else only)]
         self.mistakes = self._best(named) or (self._best(known) if only is None else [])
         if self.mistakes:
@@ -213,8 +212,9 @@ class _InOneDtype:
             self._add(found, self.mistakes, len(explained), len(self.of_real))
         self.is_unknown = bool(self.of_real) and not self.mistakes
 
+    @functools.cached_property
     def _known(self):
-        return mistakes.mistakes_of(self.subject.row, self.subject.oracle)
+        return list(mistakes.mistakes_of(self.subject.row, self.subject.oracle))
 
     def _best(self, known):
         """Returns those of the mistakes ``known``, all in the same words, that explain most, and at least half, of the wrong values."""

@@ -68,7 +68,8 @@ class Exchange:
         every result between these is the mistake's.
       again: whether it needs the arguments of all calls of the primitive, as one of all segments together does.
       when: a function from the function's row to whether the mistake is possible in it.
-      empty: whether it is tried for results that are wrong in fully masked rows alone, in the words of ``empty``.
+      empty: the description if it is also tried for results that are wrong in fully masked rows alone; True for the same
+        one, "" if it is not tried.
     """
 
     words: Any
@@ -79,7 +80,7 @@ class Exchange:
     uncertain: bool
     again: bool
     when: Any
-    empty: str
+    empty: str | bool
 
     def mistakes(self, row, words: Any = ""):
         """Yields the mistakes of this row of the table in a function, one for each number."""
@@ -96,7 +97,9 @@ TABLE: list[Exchange] = []
 """Mistakes about primitives, the most specific first."""
 
 
-def mistake(words, primitive, *, numbers=None, raw=NEVER, uncertain=False, again=False, when=None, empty=""):
+def mistake(
+    words, primitive, *, numbers=None, raw=NEVER, uncertain=False, again=False, when=None, empty: str | bool = ""
+):
     """Adds a row to :data:`TABLE`, as described in :class:`Exchange`."""
 
     def add(wrong):
@@ -104,6 +107,16 @@ def mistake(words, primitive, *, numbers=None, raw=NEVER, uncertain=False, again
         return wrong
 
     return add
+
+
+def wide_dtype(call):
+    """Returns the dtype in which scores and sums are computed: float64 if that is judged, else float32."""
+    return np.float64 if call.subject.dtype == "float64" else np.float32
+
+
+def least_number(call):
+    """Returns the least number of that dtype."""
+    return float(np.finfo(wide_dtype(call)).min)
 
 
 @dataclass
@@ -131,8 +144,8 @@ class Exchanged:
 
     @property
     def wide(self):
-        """The dtype in which scores and sums are computed: float64 if that is judged, else float32."""
-        return np.float64 if self.call.subject.dtype == "float64" else np.float32
+        """The dtype of :func:`wide_dtype`."""
+        return wide_dtype(self.call)
 
     @property
     def eps(self):
@@ -149,7 +162,7 @@ class _Answer:
     raw: bool | str
 
     def __call__(self, call):
-        if not call.primitives & {self.exchange.primitive, *(LIKE if self.exchange.primitive is softmax else ())}:
+        if self.exchange.primitive not in call.primitives:
             return None
         calls = self._calls(call) if self.exchange.again else []
         if not self.exchange.uncertain:
@@ -170,7 +183,7 @@ class _Answer:
     def _oracle(self, call, calls, off):
         exchange, number = self.exchange, self.number
         if exchange.numbers and number is None:
-            number = float(np.finfo(np.float64 if call.subject.dtype == "float64" else np.float32).min)
+            number = least_number(call)
         known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls, [])
 
         def wrong(*args, **kwargs):

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.conformance.causes import of_tokens, of_vectors, of_weights  # noqa: F401 (their rows are in the table)
-from attnpool_ref.conformance.causes.mistake import TABLE, Mistake
+from attnpool_ref.conformance.causes.mistake import TABLE, Mistake, least_number
 from attnpool_ref.contract.text import listed
 from attnpool_ref.primitives import unit_vector
 from attnpool_ref.table.language import Needs
@@ -67,7 +67,7 @@ def _of_the_first_example(real):
     return np.broadcast_to(real[:1], real.shape) if real.ndim > 1 else real
 
 
-def _in_order_of_length(real):
+def _by_length(real):
     if real.ndim < 2:
         return real
     return real[np.argsort(-np.sum(real.reshape(len(real), -1), -1), kind="stable")]
@@ -83,7 +83,7 @@ MASKS = (
     ("leaves out the last real token", _without_the_last),
     ("takes one token more than is real, as `arange <= length` does", _one_more),
     ("applies the mask of the first example to all", _of_the_first_example),
-    ("the masks are in another order than the examples: sorted by length", _in_order_of_length),
+    ("the masks are in another order than the examples: sorted by length", _by_length),
     ("the masks are in another order than the examples: those of the next one", _of_the_next_example),
 )
 """Changes of masks, with the description of each."""
@@ -136,9 +136,7 @@ def _filled_scores(call, number, zeroed):
     """Returns the result of a normalizer of scores if those of padding are a number; with ``zeroed`` padding is 0 then."""
     if not call.masks:
         return None
-    number = (
-        float(np.finfo(np.float64 if call.subject.dtype == "float64" else np.float32).min) if number is None else number
-    )
+    number = least_number(call) if number is None else number
     real = np.broadcast_to(call.real("mask"), call.exact[0].shape)
     found = call.oracle(mask=None, scores=np.where(real, call.values["scores"], number))[0]
     return [np.where(real, found, 0) if zeroed else found]
@@ -233,7 +231,7 @@ def _complement(call):
     return call.oracle(x=1 - call.values["x"])
 
 
-def _in_order_of_lengths(call):
+def _results_by_length(call):
     """Returns the results of the examples in the order of their lengths, the longest first."""
     key = next((key for key in call.masks), None)
     lengths = call.case.given("lengths")
@@ -283,12 +281,6 @@ def _results_swapped(call):
     if count != 2:
         return None
     return [call.exact[1], call.exact[0], *call.exact[2:]]
-
-
-def _scale_of(call, power):
-    """Returns the result if the argument ``scale`` is left to its default, but another power of the width."""
-    width = call.case.sizes["c" if call.values.get("key_kernel") is not None else "d"]
-    return call.oracle(scale=np.float64(width**power)) if call.values["scale"] is None else None
 
 
 def _gate_exchanged(call):
@@ -422,7 +414,7 @@ def _of_arguments(row, parameters):
             yield _mistake(words, _unit_vectors, keys=keys, whole=True)
     if row.unit:
         yield _mistake("takes 1 - x in place of x", _complement, whole=True)
-    yield _mistake(ORDER, _in_order_of_lengths, whole=True)
+    yield _mistake(ORDER, _results_by_length, whole=True)
     for key in (*data, *(key for key, argument in arguments.items() if argument.kind == "parameter")):
         yield _mistake(f"adds `{key}` to the result, a residual", _with_residual, key=key, whole=True)
     named = {axis: f"[{', '.join(a.own)}]" for a in arguments.values() for axis in a.own if a.kind != "mask"}
@@ -445,6 +437,6 @@ def of_empty_rows(row) -> Iterator[Mistake]:
         yield _mistake(INFINITE, _where_empty, value=value)
     for exchange in TABLE:
         if exchange.empty:
-            yield from exchange.mistakes(row, exchange.empty)
+            yield from exchange.mistakes(row, "" if exchange.empty is True else exchange.empty)
     if any(argument.kind == "mask" for argument in row.arguments.values()):
         yield _mistake(READ, _reading_all_where_empty)

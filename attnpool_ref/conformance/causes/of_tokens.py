@@ -117,13 +117,13 @@ def of_the_whole_batch(a, x, mask):
 # Maxima
 
 
-@mistake(FILLED, maximum, numbers=STARTS, empty=FILLED)
+@mistake(FILLED, maximum, numbers=STARTS, empty=True)
 def filled_maximum(a, x, mask):
     """Padding is replaced by a number, before the maximum."""
     return np.max(np.where(mask[..., None], x, a.number), -2) if x.shape[-2] else a.right(x, mask)
 
 
-@mistake(FILLED, minimum, numbers=LARGE, empty=FILLED)
+@mistake(FILLED, minimum, numbers=LARGE, empty=True)
 def filled_minimum(a, x, mask):
     """Padding is replaced by a number before the minimum."""
     return np.min(np.where(mask[..., None], x, a.number), -2) if x.shape[-2] else a.right(x, mask)
@@ -161,7 +161,7 @@ def maximum_of_all(a, x, mask):
 
 
 @mistake(MAXSIM_0, reduced, when=lambda row: "reduction" not in row.options)
-@mistake(FILLED, reduced, numbers=FILLS, empty=FILLED)
+@mistake(FILLED, reduced, numbers=FILLS, empty=True)
 def filled_reduction(a, scores, real, reduction, axis):
     """The products of padding are a number, by default 0, before the maximum."""
     if reduction != "max" or not scores.shape[axis]:
@@ -169,7 +169,7 @@ def filled_reduction(a, scores, real, reduction, axis):
     return np.max(np.where(real, scores, a.number or 0), axis)
 
 
-@mistake(FILLED, reduced, numbers=FILLS, empty=FILLED)
+@mistake(FILLED, reduced, numbers=FILLS, empty=True)
 def filled_reduction_of_real(a, scores, real, reduction, axis):
     """So they are, but the maximum of a padded token of its own sequence is 0."""
     own = a.masks[-1][axis % scores.ndim == scores.ndim - 2]
@@ -215,7 +215,7 @@ def at_the_count(a, mask):
     "argmax of position times mask is 0 for a fully masked row: it gets the token at position 0",
     last_position,
     raw=ALWAYS,
-    empty="argmax of position times mask is 0 for a fully masked row: it gets the token at position 0",
+    empty=True,
 )
 def largest_product(a, mask):
     """The position is argmax(position * mask)."""
@@ -448,13 +448,13 @@ def _run(segment_ids, segment, which):
     return np.flatnonzero((segment_ids == segment) & (runs == own[which])) if len(own) else own
 
 
-@mistake(NEXT, members, empty=NEXT)
+@mistake(NEXT, members, empty=True)
 def next_token(a, segment_ids, segment):
     """The tokens are sorted; an empty segment takes the one at which it would begin."""
     return _reduceat(a, segment_ids, segment, True, False)
 
 
-@mistake(NEXT, members, empty=NEXT)
+@mistake(NEXT, members, empty=True)
 def next_token_or_last(a, segment_ids, segment):
     """Empty segments behind the last token take the last one."""
     return _reduceat(a, segment_ids, segment, True, True)

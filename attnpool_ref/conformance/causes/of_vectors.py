@@ -11,6 +11,7 @@ from attnpool_ref.primitives import (
     joined,
     pairs_of,
     project_to_heads,
+    sigmoid,
     standardized,
     unit_vector,
 )
@@ -169,7 +170,7 @@ def tanh_of_the_gate(a, units, gate):
 @mistake("adds the branches: the gate multiplies the hidden units", gated)
 def branches_added(a, units, gate):
     """The gate is added."""
-    return units + np.exp(-np.logaddexp(0, -gate))
+    return units + sigmoid(gate)
 
 
 @mistake("the gate has no sigmoid", gated)
@@ -181,7 +182,7 @@ def without_a_sigmoid(a, units, gate):
 @mistake("a sigmoid in both branches: the activation is applied to the hidden units", gated)
 def sigmoid_of_both(a, units, gate):
     """The units, of which tanh has been taken, are passed through a sigmoid."""
-    return a.right(np.exp(-np.logaddexp(0, -np.arctanh(units))), gate)
+    return a.right(sigmoid(np.arctanh(units)), gate)
 
 
 @mistake("the halves of a concatenation are exchanged", joined)
@@ -228,34 +229,19 @@ def features_first(a, heads):
 # Pairs
 
 
-@mistake(
-    "pairs of a padded query are not masked: its row must be 0",
-    pairs_of,
-    raw=BOTH,
-    empty="pairs of a padded query are not masked: its row must be 0",
-)
+@mistake("pairs of a padded query are not masked: its row must be 0", pairs_of, raw=BOTH, empty=True)
 def of_real_keys(a, first, second):
     """Only the second mask counts."""
     return a.right(np.ones_like(first), second)
 
 
-@mistake(
-    "pairs with a padded token of the other sequence are not masked",
-    pairs_of,
-    raw=BOTH,
-    empty="pairs with a padded token of the other sequence are not masked",
-)
+@mistake("pairs with a padded token of the other sequence are not masked", pairs_of, raw=BOTH, empty=True)
 def of_real_queries(a, first, second):
     """Only the first mask counts."""
     return a.right(first, np.ones_like(second))
 
 
-@mistake(
-    "pairs are not masked: padding counts in the scores of real tokens",
-    pairs_of,
-    raw=BOTH,
-    empty="pairs are not masked: padding counts in the scores of real tokens",
-)
+@mistake("pairs are not masked: padding counts in the scores of real tokens", pairs_of, raw=BOTH, empty=True)
 def of_all(a, first, second):
     """No mask counts."""
     return a.right(np.ones_like(first), np.ones_like(second))
@@ -265,7 +251,7 @@ def of_all(a, first, second):
     "takes pairs of two padded tokens for real: compares the masks where both must be True",
     pairs_of,
     raw=BOTH,
-    empty="takes pairs of two padded tokens for real: compares the masks where both must be True",
+    empty=True,
 )
 def of_equal_masks(a, first, second):
     """Padding sees padding."""

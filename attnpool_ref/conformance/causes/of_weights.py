@@ -6,7 +6,7 @@ import numpy as np
 
 from attnpool_ref.conformance.causes.mistake import ALWAYS, BOTH, mistake, powers_of_ten
 from attnpool_ref.normalizers import normalize
-from attnpool_ref.primitives import inverse_root, log_softmax, mask_of_heads, shares, softmax
+from attnpool_ref.primitives import inverse_root, log_softmax, mask_of_heads, shares, sigmoid, softmax
 
 STAND_IN = "a finite number in place of -inf for padding"
 AVERAGED = "averages the padding of a fully masked row, as a finite number in place of -inf does"
@@ -43,9 +43,9 @@ FILLS = {
 EPSILONS = powers_of_ten(1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
-def weights_of(powers, axis):
-    """Divides powers by their sum."""
-    return powers / np.sum(powers, axis, keepdims=True)
+def _top(scores, real, axis):
+    """Returns the largest real score of each row, -inf without any."""
+    return np.max(np.where(real, scores, -np.inf), axis, keepdims=True, initial=-np.inf)
 
 
 def _nonzero(total):
@@ -168,7 +168,7 @@ def over_an_axis_of_1(a, scores, real, axis=-1):
 @mistake(EPSILON, softmax, numbers=EPSILONS)
 def with_an_epsilon(a, scores, real, axis=-1):
     """A number is added to the sum of the powers."""
-    top = np.max(np.where(real, scores, -np.inf), axis, keepdims=True, initial=-np.inf)
+    top = _top(scores, real, axis)
     powers = np.where(real, np.exp(scores - np.where(np.isfinite(top), top, 0)), 0)
     powers = np.where(real & (top == np.inf), np.nan, powers)
     return powers / (np.sum(powers, axis, keepdims=True) + a.number)
@@ -177,7 +177,7 @@ def with_an_epsilon(a, scores, real, axis=-1):
 @mistake(AGAIN, softmax, raw=ALWAYS)
 def powers_times_the_mask(a, scores, real, axis=-1):
     """The powers of padding, which may be infinite, are multiplied by 0."""
-    top = np.max(np.where(real, scores, -np.inf), axis, keepdims=True, initial=-np.inf)
+    top = _top(scores, real, axis)
     powers = np.exp((scores - np.where(top == -np.inf, 0, top)).astype(a.wide)).astype(np.float64) * real
     return powers / _nonzero(np.sum(powers, axis, keepdims=True))
 
@@ -284,7 +284,7 @@ def twice(a, scores, real, axis=-1):
 @mistake("a sigmoid in place of the softmax: the weights do not sum to 1", softmax)
 def sigmoids(a, scores, real, axis=-1):
     """Each weight is the sigmoid of its score."""
-    return np.where(real, np.exp(-np.logaddexp(0, -scores)), 0)
+    return np.where(real, sigmoid(scores), 0)
 
 
 @mistake("no softmax: the scores are the weights", softmax)
@@ -296,13 +296,14 @@ def scores_as_weights(a, scores, real, axis=-1):
 @mistake("divides the scores by their sum, without exp", softmax)
 def shares_of_scores(a, scores, real, axis=-1):
     """The scores are normalized as they are."""
-    return weights_of(np.where(real, scores, 0), axis)
+    kept = np.where(real, scores, 0)
+    return kept / np.sum(kept, axis, keepdims=True)
 
 
 @mistake("does not divide by the sum of the exponentials", softmax)
 def not_divided(a, scores, real, axis=-1):
     """The powers, below the largest score, are the weights."""
-    top = np.max(np.where(real, scores, -np.inf), axis, keepdims=True, initial=-np.inf)
+    top = _top(scores, real, axis)
     return np.where(real, np.exp(scores - top), 0)
 
 
@@ -327,8 +328,7 @@ def of_minus_the_scores(a, scores, real, axis=-1):
 @mistake("only the token with the largest score has a weight", softmax)
 def hard(a, scores, real, axis=-1):
     """The largest score has weight 1."""
-    masked = np.where(real, scores, -np.inf)
-    return np.where(real & (masked == np.max(masked, axis, keepdims=True, initial=-np.inf)), 1.0, 0)
+    return np.where(real & (scores == _top(scores, real, axis)), 1.0, 0)
 
 
 @mistake("an epsilon inside of the logarithm", log_softmax, numbers=EPSILONS)
