@@ -317,3 +317,18 @@ def test_nothing_is_named_where_nothing_is_wrong(monkeypatch):
     monkeypatch.setattr(mistakes, "mistakes_of", None)
     report = conformance.judge(types.SimpleNamespace(dot_score=ref.dot_score), only=("dot_score",), **FEW)
     assert report.passed and report.rows[0].causes == []
+
+
+def test_nan_that_reaches_a_maximum_is_no_product():
+    def added(x, mask=None):
+        return (x if mask is None else x + np.where(mask, 0, -1e15)[..., None].astype(x.dtype)).max(-2)
+
+    (row,) = conformance.judge(added, only=("max_pooling",), dtypes=("float32",), batched=True, long=False).rows
+    assert row.causes == [of_tokens.FILLED, diagnosis.IN_MAXIMUM]
+
+
+def test_a_function_that_ignores_its_mask_is_not_told_that_it_takes_lengths():
+    (row,) = conformance.judge(
+        lambda x, mask=None: x[..., 0, :].copy(), only=("first_pooling",), dtypes=("float32",), long=False
+    ).rows
+    assert row.causes == ["ignores the mask"]

@@ -129,3 +129,29 @@ def test_of_two_shapes_of_a_parameter_the_one_that_fits_is_taken(by_channel):
     options = {"parameters": held, "fixed": {"global_context": True}, "dtypes": ("float64",), "long": False}
     report = conformance.judge(Statistics(by_channel), only=("attentive_statistics_pooling",), **options)
     assert report.verdict == "pass" and report.rows[0].cases > 20
+
+
+def test_a_mask_that_is_skipped_for_a_batch_of_one_is_found_and_named():
+    def pool(x, mask=None):
+        return attnpool_ref.mean_pooling(x, None if len(x) == 1 else mask)
+
+    (row,) = conformance.judge(pool, only=("mean_pooling",), dtypes=("float32",), batched=True, long=False).rows
+    assert row.causes == ["ignores the mask of a single example"]
+
+
+def largest_of_fills(x, mask=None):
+    """Fills padding with the least number, and rows without a real token with 0: a row of -inf becomes that number."""
+    real = np.ones(x.shape[:-1], bool) if mask is None else np.broadcast_to(mask, x.shape[:-1]) != 0
+    filled = np.where(real[..., None], x, np.finfo(np.float32).min).astype(x.dtype)
+    return np.where(real.any(-1)[..., None], filled.max(-2, initial=np.finfo(np.float32).min), 0).astype(x.dtype)
+
+
+def largest_without_infinities(x, mask=None):
+    found = largest_of_fills(x, mask)
+    return np.where(np.isinf(found) | (found == np.finfo(np.float32).min), 0, found).astype(x.dtype)
+
+
+@pytest.mark.parametrize(("pool", "status"), [(largest_of_fills, "pass"), (largest_without_infinities, "fail")])
+def test_the_least_number_may_stand_for_minus_infinity_and_0_may_not(pool, status):
+    (row,) = conformance.judge(pool, only=("max_pooling",), dtypes=("float32",), long=False).rows
+    assert row.status == status, row.failures

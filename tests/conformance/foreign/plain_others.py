@@ -11,7 +11,7 @@ def packed(x, segment_ids, mask):
     return (x, segment_ids) if mask is None else (x[mask], segment_ids[mask])
 
 
-@PLAIN.of("segment_mean_pooling", "np.add.at and bincount", mask_form="boolean")
+@PLAIN.of("segment_mean_pooling", "np.add.at and bincount")
 def segment_mean(x, segment_ids, num_segments, mask=None):
     x, numbers = packed(x, segment_ids, mask)
     total = np.zeros((num_segments, x.shape[-1]))
@@ -20,7 +20,7 @@ def segment_mean(x, segment_ids, num_segments, mask=None):
     return (total / np.maximum(count, 1)[:, None]).astype(x.dtype)
 
 
-@PLAIN.of("segment_sum_pooling", "a product with a matrix of ones", WIDE, mask_form="boolean")
+@PLAIN.of("segment_sum_pooling", "a product with a matrix of ones", WIDE)
 def segment_sum(x, segment_ids, num_segments, mask=None):
     x, numbers = packed(x, segment_ids, mask)
     out = np.zeros((num_segments, x.shape[-1]), x.dtype)
@@ -31,7 +31,7 @@ def segment_sum(x, segment_ids, num_segments, mask=None):
     return out
 
 
-@PLAIN.of("segment_max_pooling", "np.maximum.at", mask_form="boolean")
+@PLAIN.of("segment_max_pooling", "np.maximum.at")
 def segment_max(x, segment_ids, num_segments, mask=None):
     x, numbers = packed(x, segment_ids, mask)
     out = np.full((num_segments, x.shape[-1]), -np.inf, x.dtype)
@@ -39,7 +39,7 @@ def segment_max(x, segment_ids, num_segments, mask=None):
     return np.where(np.bincount(numbers, minlength=num_segments)[:, None] > 0, out, 0).astype(x.dtype)
 
 
-@PLAIN.of("segment_max_pooling", "sorted, then reduceat", mask_form="boolean")
+@PLAIN.of("segment_max_pooling", "sorted, then reduceat")
 def segment_max_by_reduceat(x, segment_ids, num_segments, mask=None):
     x, numbers = packed(x, segment_ids, mask)
     order = np.argsort(numbers, kind="stable")
@@ -50,7 +50,7 @@ def segment_max_by_reduceat(x, segment_ids, num_segments, mask=None):
     return out
 
 
-@PLAIN.of("segment_last_pooling", "the last assignment stays", mask_form="boolean")
+@PLAIN.of("segment_last_pooling", "the last assignment stays")
 def segment_last(x, segment_ids, num_segments, mask=None):
     x, numbers = packed(x, segment_ids, mask)
     out = np.zeros((num_segments, x.shape[-1]), x.dtype)
