@@ -3,6 +3,7 @@
 import functools
 import types
 
+import command
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -631,9 +632,9 @@ def test_the_first_of_several_results_is_judged_without_a_wrapper(here):
     assert "--result 0" in failure.message
     inverted = row_of(lambda x, mask: (ref.mean_pooling(x, ~mask), 1), "mean_pooling", result=0)
     assert "candidate(x, mask)[0])" in inverted.guarantees["values under masks"].failures[0].snippet
-    command = "check candidates_of_a_test:both --as mean_pooling --quick --dtype float32 --jobs 0"
-    assert CliRunner().invoke(application, [*command.split(), "--result", "0"]).exit_code == 0
-    assert CliRunner().invoke(application, command.split()).exit_code == 1
+    check = "check candidates_of_a_test:both --as mean_pooling --quick --dtype float32 --jobs 0".split()
+    assert command.run(*check, "--result", "0").exit_code == 0
+    assert command.run(*check).exit_code == 1
 
 
 class Bag:
@@ -678,17 +679,7 @@ def test_a_candidate_in_a_file_is_judged_as_it_says(current_folder):
         "import attnpool_ref\nfrom attnpool_ref.conformance import Candidate\n"
         "cand = Candidate(lambda x, gone: attnpool_ref.mean_pooling(x, ~gone), padding_true=True)\n"
     )
-    words = [
-        "check",
-        "./held_of_a_test.py:cand",
-        "--as",
-        "mean_pooling",
-        "--quick",
-        "--dtype",
-        "float32",
-        "--jobs",
-        "0",
-    ]
-    assert CliRunner().invoke(application, words).exit_code == 0
-    both = CliRunner().invoke(application, [*words, "--padding-true"])
+    check = "check ./held_of_a_test.py:cand --as mean_pooling --quick --dtype float32 --jobs 0".split()
+    assert command.run(*check).exit_code == 0
+    both = command.run(*check, "--padding-true")
     assert both.exit_code == 2 and "is a Candidate, which has its own calling convention" in both.output
