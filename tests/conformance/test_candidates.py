@@ -20,6 +20,9 @@ from attnpool_ref.conformance.formats import words
 
 FEW = {"shapes": ("no batch",), "long": False}
 
+MEAN = ("--as", "mean_pooling", "--quick", "--dtype", "float32", "--jobs", "0")
+"""Options of a quick check of one function."""
+
 
 def row_of(candidate, name="mean_pooling", **options):
     """The report of one row, in float32 unless told."""
@@ -453,18 +456,7 @@ def test_a_module_with_parameters_is_judged_from_the_command_line(here, tmp_path
 
 def test_the_command_line_says_the_same(here):
     def run(*arguments):
-        words = [
-            "check",
-            "candidates_of_a_test:pool",
-            "--as",
-            "mean_pooling",
-            "--quick",
-            "--dtype",
-            "float32",
-            "--jobs",
-            "0",
-        ]
-        return CliRunner().invoke(application, [*words, *arguments])
+        return command.run("check", "candidates_of_a_test:pool", *MEAN, *arguments)
 
     assert run().exit_code == 3
     assert run("--leave", "padding").exit_code == 3  # it has no mask, whose padding was never judged
@@ -632,7 +624,7 @@ def test_the_first_of_several_results_is_judged_without_a_wrapper(here):
     assert "--result 0" in failure.message
     inverted = row_of(lambda x, mask: (ref.mean_pooling(x, ~mask), 1), "mean_pooling", result=0)
     assert "candidate(x, mask)[0])" in inverted.guarantees["values under masks"].failures[0].snippet
-    check = "check candidates_of_a_test:both --as mean_pooling --quick --dtype float32 --jobs 0".split()
+    check = "check", "candidates_of_a_test:both", *MEAN
     assert command.run(*check, "--result", "0").exit_code == 0
     assert command.run(*check).exit_code == 1
 
@@ -679,7 +671,7 @@ def test_a_candidate_in_a_file_is_judged_as_it_says(current_folder):
         "import attnpool_ref\nfrom attnpool_ref.conformance import Candidate\n"
         "cand = Candidate(lambda x, gone: attnpool_ref.mean_pooling(x, ~gone), padding_true=True)\n"
     )
-    check = "check ./held_of_a_test.py:cand --as mean_pooling --quick --dtype float32 --jobs 0".split()
+    check = "check", "./held_of_a_test.py:cand", *MEAN
     assert command.run(*check).exit_code == 0
     both = command.run(*check, "--padding-true")
     assert both.exit_code == 2 and "is a Candidate, which has its own calling convention" in both.output
