@@ -224,11 +224,8 @@ class WrongAnswer:
 
     @property
     def is_main(self):
-        """Whether the title has no comma: the case then has ordinary numbers and shapes.
-
-        Other cases may show further mistakes.
-        """
-        return ", " not in self.call.case.title
+        """Whether the case has ordinary numbers and shapes; other cases may show further mistakes."""
+        return self.call.case.title == self.call.case.way
 
     @property
     def is_of_length_0(self):

@@ -512,7 +512,7 @@ def _structure(case, kind):
     given = tuple((k, v.shape, v.dtype.kind) for k, v in case.values.items() if v is not None)
     kind = "main" if kind == "way" else kind
     dtypes = tuple(sorted(case.dtypes.items()))
-    return kind, given, tuple(sorted(case.options.items())), case.title.partition(", ")[2], dtypes
+    return kind, given, tuple(sorted(case.options.items())), case.title.removeprefix(case.way), dtypes
 
 
 def _worst(measure, finding):
