@@ -68,7 +68,7 @@ def of_included(app, path, docname, source):
     """Changes the links of a file outside of ``docs/`` that a page of the site includes."""
     del app, docname
     if Path(path).suffix == ".md":
-        source[0] = moved(source[0], Path(path).resolve().parent.relative_to(ROOT).as_posix())
+        source[0] = moved(source[0], (DOCS / path).resolve().parent.relative_to(ROOT).as_posix())
 
 
 def moved(text, folder):
