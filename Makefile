@@ -47,6 +47,7 @@ docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, 
 	$(BIN)/python tools/generate/make_notebooks.py
 	PYTHONPATH=. $(BIN)/python tools/generate/make_pictures.py
 	$(BIN)/python tools/generate/make_interactive.py
+	$(BIN)/python tools/generate/make_options.py
 	$(BIN)/python tools/generate/make_stubs.py
 
 site: $(VENV)/site.stamp ## build the site of the pages and the docstrings into build/site, without a network; warnings are errors

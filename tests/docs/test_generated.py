@@ -18,7 +18,6 @@ GENERATED = {
     make_docs.BUGS_PATH: make_docs.bugs_page,
     make_docs.TRAPS_PATH: make_docs.traps_page,
     make_docs.WHICH_PATH: make_docs.which_page,
-    make_docs.HEADS_PATH: make_docs.heads_page,
     bibliography.PAGE: bibliography.page,
     bibliography.MODULE: bibliography.module,
     **{make_pictures.FOLDER / f"{name}.svg": draw for name, draw in make_pictures.PICTURES.items()},

@@ -1,4 +1,4 @@
-"""Functions of TensorFlow's tensors: the example of docs/judging.md, and what the judge finds out by itself."""
+"""Functions of TensorFlow's tensors: the example of docs/options.md, and what the judge finds out by itself."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def mean(x, mask):
 
 
 def test_the_example_of_the_page_about_judging_prints_what_it_says(capsys):
-    page = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
     (example,) = [text for text in python_blocks(page) if "import tensorflow" in text]
     assert_prints_what_it_says(f"from attnpool_ref import conformance\n{example}", capsys)
 

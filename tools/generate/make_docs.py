@@ -1,4 +1,4 @@
-"""Generator of the pages ``variants``, ``bugs``, ``traps``, ``which`` and ``heads`` from tables and docstrings."""
+"""Generator of the pages ``variants``, ``bugs``, ``traps`` and ``which`` from tables and docstrings."""
 
 import importlib
 import inspect
@@ -13,7 +13,6 @@ from bugs.table import ERROR, NOTE, WRONG
 from introductions import (
     BUGS_INTRODUCTION,
     FAMILIES,
-    HEADS_INTRODUCTION,
     INTRODUCTION,
     MODULES_INTRODUCTION,
     TRAPS_INTRODUCTION,
@@ -23,14 +22,13 @@ from introductions import (
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.modules.specs import SPECS
-from attnpool_ref import formats, plot, table
-from attnpool_ref.cli.heads import given, load_of
+from attnpool_ref import plot, table
 from attnpool_ref.table import names
 from attnpool_ref.table.language import OrFunction
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
-TRAPS_PATH, HEADS_PATH = DOCS / "traps.md", DOCS / "heads.md"
+TRAPS_PATH = DOCS / "traps.md"
 STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
 """Functions of states, which have no row in the table."""
 
@@ -100,26 +98,6 @@ def which_page():
     for group in names.GROUPS:
         if group.shown:
             parts += [f"## {group.title}", *map(_known, group.shown)]
-    return "\n\n".join(parts) + "\n"
-
-
-def heads_page():
-    """Returns the text of the page of trained heads."""
-    parts = [HEADS_INTRODUCTION]
-    for row in formats.FORMATS.values():
-        facts = [
-            f"* Required arguments of `load`, besides file and format: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
-            *([f"* Usual prefix in a file: `{row.usual}`"] if row.usual else []),
-            f"* Module: `{row.module}`",
-            f"* Largest difference from the original's results, relative to the largest of them: {row.verified}.",
-            *([f"* {row.notes}"] if row.notes else []),
-            f"* Source: {row.source}",
-        ]
-        parts += [
-            f"## {row.name}\n\nLoads {row.title}.",
-            f"```text\n{load_of(row)}\n```",
-            "\n".join(facts),
-        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -281,4 +259,3 @@ if __name__ == "__main__":
     BUGS_PATH.write_text(bugs_page())
     TRAPS_PATH.write_text(traps_page())
     WHICH_PATH.write_text(which_page())
-    HEADS_PATH.write_text(heads_page())

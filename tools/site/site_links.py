@@ -25,9 +25,8 @@ ELSEWHERE = {
 
 TERMS = {
     "masks": ("segment_ids", "lengths", "NaN", "padding"),
-    "judging": ("waiver",),
+    "judging": ("torch", "PyTorch", "waiver"),
     "guides/sentence-embeddings": ("left padding",),
-    "guides/library-author": ("torch", "PyTorch"),
     "deploying": ("bfloat16",),
     "scale": ("packed", "chunks"),
 }
@@ -35,9 +34,6 @@ TERMS = {
 
 A guide also has the names of ``attnpool find`` that its text has.
 """
-
-OF_ANY_CODE = ("guides/library-author",)
-"""Guides whose names are only examples."""
 
 
 def of_page(app, docname, source):
@@ -47,7 +43,7 @@ def of_page(app, docname, source):
         return
     folder = posixpath.dirname(docname)
     text = moved(source[0], posixpath.join("docs", folder))
-    terms = [*TERMS.get(docname, ()), *(named(source[0]) if folder == "guides" and docname not in OF_ANY_CODE else ())]
+    terms = [*TERMS.get(docname, ()), *(named(source[0]) if folder == "guides" else ())]
     if terms:
         text = re.sub(r"^# .*\n", lambda title: title[0] + index(terms), text, count=1, flags=re.MULTILINE)
     if docname == "index":
