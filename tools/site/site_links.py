@@ -8,6 +8,8 @@ import posixpath
 import re
 from pathlib import Path
 
+from site_tabs import tabbed
+
 from attnpool_ref.table import names
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -42,7 +44,7 @@ def of_page(app, docname, source):
     if docname.startswith("reference/"):
         return
     folder = posixpath.dirname(docname)
-    text = moved(source[0], posixpath.join("docs", folder))
+    text = tabbed(moved(source[0], posixpath.join("docs", folder)))
     terms = [*TERMS.get(docname, ()), *(named(source[0]) if folder == "guides" else ())]
     if terms:
         text = re.sub(r"^# .*\n", lambda title: title[0] + index(terms), text, count=1, flags=re.MULTILINE)
