@@ -12,5 +12,7 @@ def tabbed(text):
 
 def tabs(texts):
     """Returns a set of tabs; sets with the same titles change together on a page."""
-    items = "\n".join(f":::{{tab-item}} {title}\n:sync: {title}\n\n{text.strip()}\n:::" for title, text in texts.items())
+    items = "\n".join(
+        f":::{{tab-item}} {title}\n:sync: {title}\n\n{text.strip()}\n:::" for title, text in texts.items()
+    )
     return f"::::{{tab-set}}\n:sync-group: {'-'.join(texts)}\n\n{items}\n::::\n\n"
