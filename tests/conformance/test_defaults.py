@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from documents import section
 
 import attnpool_ref as ref
 from attnpool_ref import conformance, table
@@ -243,7 +244,7 @@ def test_an_option_whose_other_values_are_refused_by_name_is_not_wrong():
 
 def test_the_page_states_each_guarantee_and_whether_a_deviation_is_a_note():
     listed = re.findall(
-        r"^\* <a id=.*?></a>\*\*(.*?)\*\*: ((?:.*)(?:\n  .*)*)", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+        r"^\* \*\*(.*?)\*\*: (.*(?:\n  .*)*)", section(PAGE.read_text(encoding="utf-8"), "The guarantees"), re.MULTILINE
     )
     assert [name for name, _ in listed] == [each.name for each in guarantees.GUARANTEES]
     for each, (_, text) in zip(guarantees.GUARANTEES, listed, strict=True):
