@@ -16,7 +16,6 @@ GENERATED = {
     bibliography.MODULE: bibliography.module,
     make_docs.BUGS_PATH: make_docs.bugs_page,
     make_docs.TRAPS_PATH: make_docs.traps_page,
-    make_docs.HEADS_PATH: make_docs.heads_page,
     **{make_pictures.FOLDER / f"{name}.svg": draw for name, draw in make_pictures.PICTURES.items()},
 }
 

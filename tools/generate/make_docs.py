@@ -1,17 +1,14 @@
-"""Generator of the pages ``bugs``, ``traps`` and ``heads`` from tables."""
+"""Generator of the pages ``bugs`` and ``traps`` from tables."""
 
 from pathlib import Path
 
 import bugs
 import traps
 from bugs.table import ERROR, NOTE, WRONG
-from introductions import BUGS_INTRODUCTION, HEADS_INTRODUCTION, TRAPS_INTRODUCTION
-
-from attnpool_ref import formats
-from attnpool_ref.cli.heads import given, load_of
+from introductions import BUGS_INTRODUCTION, TRAPS_INTRODUCTION
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-BUGS_PATH, TRAPS_PATH, HEADS_PATH = DOCS / "bugs.md", DOCS / "traps.md", DOCS / "heads.md"
+BUGS_PATH, TRAPS_PATH = DOCS / "bugs.md", DOCS / "traps.md"
 
 
 def bugs_page():
@@ -40,26 +37,6 @@ def _page_of_bugs(introduction, sections):
     return "\n\n".join(parts) + "\n"
 
 
-def heads_page():
-    """Returns the text of the page of trained heads."""
-    parts = [HEADS_INTRODUCTION]
-    for row in formats.FORMATS.values():
-        facts = [
-            f"* Required arguments of `load`, besides file and format: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
-            *([f"* Usual prefix in a file: `{row.usual}`"] if row.usual else []),
-            f"* Module: `{row.module}`",
-            f"* Largest difference from the original's results, relative to the largest of them: {row.verified}.",
-            *([f"* {row.notes}"] if row.notes else []),
-            f"* Source: {row.source}",
-        ]
-        parts += [
-            f"## {row.name}\n\nLoads {row.title}.",
-            f"```text\n{load_of(row)}\n```",
-            "\n".join(facts),
-        ]
-    return "\n\n".join(parts) + "\n"
-
-
 def _bug(bug):
     """Returns the text for a mistake: a sentence, the smallest input with attnpool's call, both results."""
     was = bug.was if bug.kind == ERROR else _flat(bug.was)
@@ -78,4 +55,3 @@ def _flat(printed):
 if __name__ == "__main__":
     BUGS_PATH.write_text(bugs_page())
     TRAPS_PATH.write_text(traps_page())
-    HEADS_PATH.write_text(heads_page())
