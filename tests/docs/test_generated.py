@@ -15,8 +15,6 @@ REPAIR = "run `make docs` and commit what it writes"
 GENERATED = {
     **{make_stubs.path_of(package): partial(make_stubs.stub, package) for package in make_stubs.PACKAGES},
     make_docs.PATH: make_docs.page,
-    make_docs.BUGS_PATH: make_docs.bugs_page,
-    make_docs.TRAPS_PATH: make_docs.traps_page,
     make_docs.WHICH_PATH: make_docs.which_page,
     make_docs.HEADS_PATH: make_docs.heads_page,
     bibliography.PAGE: bibliography.page,

@@ -40,13 +40,7 @@ FOR_CONTRIBUTORS = {
     )
 }
 ELSEWHERE = {
-    *(
-        "docs/variants.md",
-        "docs/which.md",
-        "docs/bugs.md",
-        "docs/traps.md",
-        "docs/verdicts.md",
-    ),  # from what writes them
+    *("docs/variants.md", "docs/which.md"),  # from what writes them
     *(name for name in PAGES if name.startswith("docs/notebooks/")),  # test_generated.py
     "docs/guides/library-author.md",  # tests/peers
     "docs/guarantees.md",  # below
@@ -58,10 +52,14 @@ ONE_PACKAGE = {
 """Pages whose blocks run as they are written; those of the others run with JAX too, if they import the oracle."""
 
 
+ONE_PROGRAM = {"docs/judging.md", "docs/mistakes-of-the-notebooks.md", "docs/public-code.md"}
+"""Pages whose blocks run one after another, as those of the guides."""
+
+
 def programs(name):
-    """Returns the programs of a page: each block, or in guides all blocks one after another."""
+    """Returns the programs of a page: each block, or all blocks in one; those that import PyTorch run in tests/peers."""
     texts = [text for text in python_blocks(PAGES[name]) if not re.search(r"^import (torch|tensorflow)", text, re.M)]
-    return ["\n".join(texts)] if "/guides/" in name or name == "docs/judging.md" else texts
+    return ["\n".join(texts)] if "/guides/" in name or name in ONE_PROGRAM else texts
 
 
 def runs():

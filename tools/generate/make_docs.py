@@ -1,4 +1,4 @@
-"""Generator of the pages ``variants``, ``bugs``, ``traps``, ``which`` and ``heads`` from tables and docstrings."""
+"""Generator of the pages ``variants``, ``which`` and ``heads`` from tables and docstrings."""
 
 import importlib
 import inspect
@@ -7,16 +7,11 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
-import bugs
-import traps
-from bugs.table import ERROR, NOTE, WRONG
 from introductions import (
-    BUGS_INTRODUCTION,
     FAMILIES,
     HEADS_INTRODUCTION,
     INTRODUCTION,
     MODULES_INTRODUCTION,
-    TRAPS_INTRODUCTION,
     WHICH_INTRODUCTION,
 )
 
@@ -29,8 +24,7 @@ from attnpool_ref.table import names
 from attnpool_ref.table.language import OrFunction
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
-TRAPS_PATH, HEADS_PATH = DOCS / "traps.md", DOCS / "heads.md"
+PATH, WHICH_PATH, HEADS_PATH = DOCS / "variants.md", DOCS / "which.md", DOCS / "heads.md"
 STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
 """Functions of states, which have no row in the table."""
 
@@ -65,32 +59,6 @@ def page():
     for title, introduction, functions in UNLISTED:
         parts += [f"## {title}", introduction, *map(_unlisted, functions)]
     parts += ["## Flax modules", MODULES_INTRODUCTION, _modules()]
-    return "\n\n".join(parts) + "\n"
-
-
-def bugs_page():
-    """Returns the text of the page of mistakes."""
-    return _page_of_bugs(BUGS_INTRODUCTION, bugs.SECTIONS)
-
-
-def traps_page():
-    """Returns the text of the page of traps."""
-    return _page_of_bugs(TRAPS_INTRODUCTION, traps.SECTIONS)
-
-
-def _page_of_bugs(introduction, sections):
-    kinds = [bug.kind for section in sections for bug in section.rows]
-    counts = {"number": kinds.count(WRONG), "error": kinds.count(ERROR), "note": kinds.count(NOTE)}
-    parts = [introduction.format(**counts)]
-    for section in sections:
-        notes = [
-            f"* {': '.join(filter(None, (bug.name, bug.place)))}: {bug.what} {bug.reason}"
-            for bug in section.rows
-            if bug.kind == NOTE
-        ]
-        parts += [f"## {section.title}", section.origin, *(_bug(bug) for bug in section.rows if bug.kind != NOTE)]
-        if notes:
-            parts += ["Further remarks, without code:", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -133,21 +101,6 @@ def _known(entry):
         f"* {'Note' if entry.call else 'Instead'}: {entry.differs}",
     ]
     return "\n\n".join([f"### {first}", *([f"```python\n{entry.call}\n```"] if entry.call else []), "\n".join(facts)])
-
-
-def _bug(bug):
-    """Returns the text for a mistake: a sentence, the smallest input with attnpool's call, both results."""
-    was = bug.was if bug.kind == ERROR else _flat(bug.was)
-    now = "an error" if bug.refuses else _flat(bug.now)
-    code = "\n".join([*bug.given, bug.call])
-    heading = ": ".join(filter(None, (bug.name, bug.place)))
-    return f"### {heading}\n\n{bug.what}\n\n```python\n{code}\n```\n\n* Theirs: {was}\n* Right: {now}"
-
-
-def _flat(printed):
-    """Returns printed numbers as a vector; a single number stays as it is."""
-    numbers = printed.split()
-    return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
 
 
 def _variant(row):
@@ -278,7 +231,5 @@ def _plain(shapes):
 
 if __name__ == "__main__":
     PATH.write_text(page())
-    BUGS_PATH.write_text(bugs_page())
-    TRAPS_PATH.write_text(traps_page())
     WHICH_PATH.write_text(which_page())
     HEADS_PATH.write_text(heads_page())
