@@ -1,9 +1,5 @@
 """docs/public-code.md: its blocks, its formulas of transformers' heads, and its table of libraries at padding."""
 
-import os
-
-os.environ.setdefault("KERAS_BACKEND", "torch")
-
 import equinox
 import jax
 import keras
@@ -46,7 +42,6 @@ def test_the_standard_deviation_of_one_frame_is_nan_in_an_x_vector():
 
 
 QUERY = np.ones((1, 1, 4), np.float32)
-SIZES = {"query_size": 4, "num_heads": 2, "inference": True}
 
 
 def of_jax(call):
