@@ -1,17 +1,19 @@
 """Settings of the site: ``make site`` builds it with Sphinx from the pages of this folder and the docstrings."""
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 from docutils import nodes
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site")]
-os.environ["JAX_PLATFORMS"] = "cpu"  # nothing is computed, and no other device is looked for
+sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site"), str(ROOT / "tools" / "generate")]
+os.environ["JAX_PLATFORMS"] = "cpu"  # no other device is looked for
+os.environ["MPLBACKEND"] = "svg"  # no window is opened
 
+import site_interactive  # noqa: E402
 import site_links  # noqa: E402
+import site_notebooks  # noqa: E402
 import site_reference  # noqa: E402
 
 import attnpool_ref  # noqa: E402
@@ -33,7 +35,7 @@ extensions = [
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".markdown": "markdown"}
 root_doc = "index"
-exclude_patterns = ["README.md", "variants.md"]  # their places are the side bar and the reference
+exclude_patterns = ["README.md"]  # its place is the side bar
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_fence_as_directive = ["math"]
@@ -69,8 +71,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def setup(app):
-    """Has the reference written before the pages are read, and links changed as they are read."""
+    """Has generated pages and pictures written before the pages are read, and links changed as they are read."""
     site_reference.write()
+    site_notebooks.write()
     app.connect("autodoc-process-signature", site_reference.readable_signature)
     app.connect("source-read", site_links.of_page)
     app.connect("include-read", site_links.of_included)
@@ -87,6 +90,6 @@ def draw_dashes(app, doctree):
 
 
 def copy_interactive_page(app, error):
-    """Copies the page of plain HTML and JavaScript, as it is."""
+    """Copies the page of plain HTML and JavaScript, and writes the numbers with which it is compared."""
     if not error:
-        shutil.copytree(ROOT / "docs" / "interactive", app.outdir / "interactive", dirs_exist_ok=True)
+        site_interactive.write(app.outdir / "interactive")

@@ -36,30 +36,30 @@ FOR_CONTRIBUTORS = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in (
         *("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ".github/pull_request_template.md"),
-        *("attnpool_ref/README.md", "attnpool_flax/README.md"),
+        *("attnpool_ref/README.md", "attnpool_flax/README.md", "attnpool_ref/table/names.md"),
     )
 }
 ELSEWHERE = {
-    *("docs/variants.md", "docs/which.md"),  # from what writes them
-    *(name for name in PAGES if name.startswith("docs/notebooks/")),  # test_generated.py
     "docs/guides/library-author.md",  # tests/peers
     "docs/guarantees.md",  # below
 }
 ONE_PACKAGE = {
     *("README.md", "docs/index.md", "docs/judging.md", "docs/questions.md"),
     *("docs/scale.md", "docs/heads.md", "docs/deploying.md", "docs/training.md"),
+    *(name for name in PAGES if name.startswith("docs/notebooks/")),
 }
 """Pages whose blocks run as they are written; those of the others run with JAX too, if they import the oracle."""
 
 
 ONE_PROGRAM = {"docs/judging.md", "docs/mistakes-of-the-notebooks.md", "docs/public-code.md"}
-"""Pages whose blocks run one after another, as those of the guides."""
+"""Pages whose blocks run one after another, as those of guides and notebooks."""
 
 
 def programs(name):
     """Returns the programs of a page: each block, or all blocks in one; those that import PyTorch run in tests/peers."""
     texts = [text for text in python_blocks(PAGES[name]) if not re.search(r"^import (torch|tensorflow)", text, re.M)]
-    return ["\n".join(texts)] if "/guides/" in name or name in ONE_PROGRAM else texts
+    whole = "/guides/" in name or "/notebooks/" in name or name in ONE_PROGRAM
+    return ["\n".join(texts)] if whole else texts
 
 
 def runs():
