@@ -1,5 +1,5 @@
 # The usual tools' own commands, nothing more. VENV and PYTHON may be given: make test VENV=.venv313 PYTHON=python3.13
-# PEERS may pin what `make peers`, `make verdicts` and `make bench` install: make peers PEERS='torch==2.13.0'. ARGS go to the command: make bench ARGS=--quick
+# PEERS may pin what `make peers` and `make bench` install: make peers PEERS='torch==2.13.0'. ARGS go to the command: make bench ARGS=--quick
 PYTHON ?= python3
 VENV ?= .venv
 AOT_VENV ?= .venv-aot
@@ -9,7 +9,7 @@ PROCESSES = -n logical --maxprocesses 4 --dist worksteal# one of up to 2 GiB for
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo check test thorough peers examples lint docs site site-test verdicts bench accelerator aot dist
+.PHONY: help env demo check test thorough peers examples lint docs site site-test bench accelerator aot dist
 
 help: ## show this list
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -41,9 +41,8 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
-docs: $(VENV)/dev.stamp ## write the generated files that are committed: type stubs, attnpool_ref/table/sources.py, docs/bugs.md, traps.md, tables of docs/options.md, docs/pictures/
+docs: $(VENV)/dev.stamp ## write the generated files that are committed: type stubs, attnpool_ref/table/sources.py, tables of docs/options.md, docs/pictures/
 	$(BIN)/python tools/generate/bibliography.py
-	PYTHONPATH=.:tools/studies $(BIN)/python tools/generate/make_docs.py
 	PYTHONPATH=. $(BIN)/python tools/generate/make_pictures.py
 	$(BIN)/python tools/generate/make_options.py
 	$(BIN)/python tools/generate/make_stubs.py
@@ -54,9 +53,6 @@ site: $(VENV)/site.stamp ## build the site of the pages and the docstrings into 
 
 site-test: site ## open every page of the site in a Chromium: errors, formulas, searches, links, widths; says if there is no browser
 	$(BIN)/python tools/site/site_walk.py $(ARGS)
-
-verdicts: $(VENV)/verdicts.stamp ## judge other libraries' attention and pooling; writes docs/verdicts.md
-	PYTHONPATH=.:tools/studies:tools/generate $(BIN)/python tools/studies/make_verdicts.py $(ARGS)
 
 bench: $(VENV)/bench.stamp ## time attnpool_flax beside the floor and other libraries; writes docs/performance.md
 	$(BIN)/python -m bench $(ARGS)
@@ -100,10 +96,6 @@ $(VENV)/peers.stamp: pyproject.toml | $(VENV)/bin/python
 $(VENV)/examples.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[examples]'
 	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
-
-$(VENV)/verdicts.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[verdicts]' $(PEERS)
-	touch $@ $(VENV)/all.stamp
 
 $(VENV)/site.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[site]'

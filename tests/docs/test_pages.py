@@ -39,11 +39,6 @@ FOR_CONTRIBUTORS = {
     )
 }
 ELSEWHERE = {
-    *(
-        "docs/bugs.md",
-        "docs/traps.md",
-        "docs/verdicts.md",
-    ),  # from what writes them
     "docs/judging.md",  # tests/peers
 }
 ONE_PACKAGE = {
@@ -54,8 +49,15 @@ ONE_PACKAGE = {
 """Pages whose blocks run as they are written; those of the others run with JAX too, if they import the oracle."""
 
 
+ONE_PROGRAM = {"docs/options.md", "docs/mistakes-of-the-notebooks.md", "docs/public-code.md"}
+"""Pages whose blocks run one after another, as those of guides and notebooks."""
+
+
 def programs(name):
-    """Returns the programs of a page: each block, in recipes behind the first block, in guides and notebooks all blocks together."""
+    """Returns the programs of a page: each block, in recipes behind the first one, or all blocks in one.
+
+    Blocks that import PyTorch or TensorFlow run in tests/peers.
+    """
     texts = [
         text
         for text in python_blocks(PAGES[name])
@@ -64,7 +66,7 @@ def programs(name):
     if name == "docs/recipes.md":
         first, *texts = texts
         return [first + text for text in texts]
-    whole = "/guides/" in name or "/notebooks/" in name or name == "docs/options.md"
+    whole = "/guides/" in name or "/notebooks/" in name or name in ONE_PROGRAM
     return ["\n".join(texts)] if whole else texts
 
 
