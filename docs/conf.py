@@ -62,8 +62,7 @@ html_theme_options = {
     "use_repository_button": bool(address),
     "search_as_you_type": True,
     "collapse_navbar": True,
-    "secondary_sidebar_items": ["page-toc", "sourcelink"],
-    "footer_content_items": ["extra-footer"],
+    "footer_content_items": ["extra-footer", "sourcelink"],
     "extra_footer": f"attnpool {release}, by its authors. Apache License 2.0.",
     "navbar_persistent": [],  # the search is in the side bar
     "show_navbar_depth": 1,

@@ -9,7 +9,7 @@ var Scorer = {
   score: ([docname, , , , score, , kind]) =>
     (kind === "index" && score < 100 ? Math.min(score, 30) : score) + (FOLDERS[docname.split("/")[0]] ?? 10),
   objNameMatch: 100, // the name of a function; as much as an index entry
-  objPartialMatch: 6,
+  objPartialMatch: 25, // more than a word of a guide: who types the first letters of a function finds it
   objPrio: { 0: 15, 1: 5, 2: -5 },
   objPrioDefault: 0,
   title: 15,
