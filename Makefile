@@ -41,10 +41,9 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
-docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, traps.md, what docs/notebooks/ prints, docs/pictures/, cases of docs/interactive/, type stubs
+docs: $(VENV)/dev.stamp ## write the generated files that are committed: type stubs, attnpool_ref/table/sources.py, docs/bugs.md, traps.md, heads.md, docs/pictures/, cases of docs/interactive/
 	$(BIN)/python tools/generate/bibliography.py
 	PYTHONPATH=.:tools/studies $(BIN)/python tools/generate/make_docs.py
-	$(BIN)/python tools/generate/make_notebooks.py
 	PYTHONPATH=. $(BIN)/python tools/generate/make_pictures.py
 	$(BIN)/python tools/generate/make_interactive.py
 	$(BIN)/python tools/generate/make_stubs.py

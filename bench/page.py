@@ -262,7 +262,7 @@ def lines(found):
         speed = ratio(ways["attnpool_ref"]["seconds"], ours)[0]
         rows.append([race["function"], read, f"{speed:.1f}×" if speed < 10 else f"{speed:.0f}×"])
     text = (
-        f"{where(found)}, each function of `attnpool_flax` that [variants.md](variants.md) defines, except chunk states, was\n"
+        f"{where(found)}, each function of `attnpool_flax`, except chunk states, was\n"
         "compiled and timed on small arrays (a few MB, with padding), forward only, with its required arguments and masks. One\n"
         "read is a compiled sum of all floating inputs; a dash means that there are none. Below 1× in the last column, the\n"
         "oracle is faster.\n\n"

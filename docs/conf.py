@@ -9,10 +9,12 @@ from pathlib import Path
 from docutils import nodes
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site")]
-os.environ["JAX_PLATFORMS"] = "cpu"  # nothing is computed, and no other device is looked for
+sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site"), str(ROOT / "tools" / "generate")]
+os.environ["JAX_PLATFORMS"] = "cpu"  # no other device is looked for
+os.environ["MPLBACKEND"] = "svg"  # no window is opened
 
 import site_links  # noqa: E402
+import site_notebooks  # noqa: E402
 import site_reference  # noqa: E402
 
 import attnpool_ref  # noqa: E402
@@ -20,7 +22,9 @@ import attnpool_ref  # noqa: E402
 project = "attnpool"
 author = "The attnpool authors"
 version = release = attnpool_ref.__version__
-address = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["metadata"]["hooks"]["custom"]["address"]
+address = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["metadata"]["hooks"]["custom"][
+    "address"
+]
 language = "en"
 smartquotes = False  # options begin with two hyphens
 
@@ -37,7 +41,7 @@ extensions = [
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".markdown": "markdown"}
 root_doc = "index"
-exclude_patterns = ["README.md", "variants.md"]  # their places are the side bar and the reference
+exclude_patterns = ["README.md"]  # its place is the side bar
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_fence_as_directive = ["math"]
@@ -77,8 +81,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def setup(app):
-    """Has the reference written before the pages are read, and links changed as they are read."""
+    """Has generated pages and pictures written before the pages are read, and links changed as they are read."""
     site_reference.write()
+    site_notebooks.write()
     app.connect("autodoc-process-signature", site_reference.readable_signature)
     app.connect("autodoc-process-docstring", site_reference.tabulated, priority=400)  # before napoleon, which is at 500
     app.connect("source-read", site_links.of_page)

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from attnpool_ref import table
 from attnpool_ref.cli.exits import NOTHING_FOUND
+from attnpool_ref.table import names
 
 UNBOUNDED = 160  # columns of output that does not go to a terminal
 TABULAR = 130  # columns; below, names and definitions would be cut into pieces
@@ -116,22 +117,15 @@ def _print_lines(out, title, rows):
 def find(words):
     """Prints the entries that have all of the words; returns the exit status, 0 or, if there are none, 1."""
     words = " ".join(words).split()  # an argument of the command may have several words
-    found = search(words, entries())
+    found = search(words, names.entries())
     if not found:
-        known = [name for entry in entries() for name in (*entry.names, *entry.functions)]
+        known = [name for entry in names.entries() for name in (*entry.names, *entry.functions)]
         return nothing_found(f"Nothing is called {' '.join(words)!r} here.", words, known)
     out = console()
     for entry in found:
         _print(out, entry)
     out.print(Text(LEGEND, "dim"))
     return 0
-
-
-def entries():
-    """Returns the entries of the index that this version can show."""
-    from attnpool_ref.table import names  # takes a while, and only these entries need it
-
-    return [entry for group in names.GROUPS for entry in group.shown]
 
 
 def search(words, entries):
@@ -160,7 +154,7 @@ def _print(out, entry):
     entries = {
         "    module": f"attnpool_flax.{entry.module}" if entry.module else "",
         "    source": entry.source,
-        "    note" if entry.call else "    instead": entry.differs,
+        "    note" if entry.call else "    instead": entry.note,
     }
     out.print(facts(entries.items()))
     out.print()
@@ -213,12 +207,12 @@ def has_all(text, words):
     return all(has(text, word) for word in words) or has(text, "".join(words))
 
 
-def nothing_found(sentence, words, names, more=""):
-    """Prints a sentence to standard error, with up to five names that are similar to the words, best first.
+def nothing_found(sentence, words, known, more=""):
+    """Prints a sentence to standard error, with up to five of the known names that are similar to the words, best first.
 
     Returns the exit status of a search without a result.
     """
-    plain = {"".join(pieces(name)): name for name in names}
+    plain = {"".join(pieces(name)): name for name in known}
     near = difflib.get_close_matches("".join(pieces(" ".join(words))), plain, n=5, cutoff=0.5)
     hint = f" Near it: {', '.join(plain[each] for each in near)}." if near else ""
     print(f"{sentence}{hint}{more}", file=sys.stderr)

@@ -5,7 +5,6 @@ import inspect
 import re
 from pathlib import Path
 
-import make_stubs
 import pytest
 from click.testing import CliRunner
 
@@ -162,11 +161,6 @@ def test_a_new_option_is_one_entry():
         "ratio": "a quarter"
     }
     assert values_of(Wider, given)["ratio"] == "a quarter" and not given
-
-
-def test_the_stub_of_the_judge_has_all_options():
-    """Type checkers and editors read it in place of the signature, which is made at the import."""
-    assert make_stubs.JUDGE.read_text(encoding="utf-8") == make_stubs.judge_stub(), "run `make docs`"
 
 
 def test_a_skipped_guarantee_names_the_option_that_skips_it():

@@ -36,32 +36,31 @@ FOR_CONTRIBUTORS = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in (
         *("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ".github/pull_request_template.md"),
-        *("attnpool_ref/README.md", "attnpool_flax/README.md"),
+        *("attnpool_ref/README.md", "attnpool_flax/README.md", "attnpool_ref/table/names.md"),
     )
 }
 ELSEWHERE = {
     *(
-        "docs/variants.md",
-        "docs/which.md",
         "docs/bugs.md",
         "docs/traps.md",
         "docs/verdicts.md",
     ),  # from what writes them
-    *(name for name in PAGES if name.startswith("docs/notebooks/")),  # test_generated.py
     "docs/guides/library-author.md",  # tests/peers
     "docs/guarantees.md",  # below
 }
 ONE_PACKAGE = {
     *("README.md", "docs/index.md", "docs/judging.md", "docs/questions.md"),
     *("docs/scale.md", "docs/heads.md", "docs/deploying.md", "docs/training.md"),
+    *(name for name in PAGES if name.startswith("docs/notebooks/")),
 }
 """Pages whose blocks run as they are written; those of the others run with JAX too, if they import the oracle."""
 
 
 def programs(name):
-    """Returns the programs of a page: each block, or in guides all blocks one after another."""
+    """Returns the programs of a page: each block, or in guides and notebooks all blocks one after another."""
     texts = [text for text in python_blocks(PAGES[name]) if not re.search(r"^import (torch|tensorflow)", text, re.M)]
-    return ["\n".join(texts)] if "/guides/" in name or name == "docs/judging.md" else texts
+    whole = "/guides/" in name or "/notebooks/" in name or name == "docs/judging.md"
+    return ["\n".join(texts)] if whole else texts
 
 
 def runs():

@@ -5,6 +5,8 @@ import inspect
 import re
 from itertools import pairwise
 
+import nbformat
+import site_notebooks
 import site_reference
 from documents import ROOT
 
@@ -46,3 +48,18 @@ def test_no_page_or_picture_asks_another_host():
     for kind in ("md", "css", "html", "js", "svg"):
         for path in set(DOCS.rglob(f"*.{kind}")) - set(MATHJAX.rglob("*")):
             assert not asked.search(path.read_text(encoding="utf-8")), path
+
+
+def test_a_notebook_has_the_code_of_its_page_and_each_picture_has_a_description():
+    assert len(site_notebooks.PAGES) == 5
+    for path in site_notebooks.PAGES:
+        page = path.read_text(encoding="utf-8")
+        saved = site_notebooks.SAVED.findall(page)
+        assert len(saved) == page.count("savefig") > 0, path
+        shown = re.findall(r"!\[(.+)\]\(/project/notebooks/(.+)\)", site_notebooks.with_pictures(page, path.stem))
+        assert shown == [(description, file) for _, file, description in saved]
+        notebook = nbformat.reads(site_notebooks.notebook(page), as_version=4)
+        nbformat.validate(notebook)
+        code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+        assert code.count("display(figure)") == len(saved)
+        assert "savefig" not in code and "print(" in code

@@ -22,10 +22,10 @@ ROW = """    hurwicz_pooling=dict(
         layouts=("segments", "mesh"),
     ),
 """
-ENTRY = """Hurwicz criterion | alpha maximin
-  call: hurwicz_pooling(x, mask, optimism=0.25)
-  source: Hurwicz 1951
-  differs: The result lies between `min_pooling` and `max_pooling`.
+ENTRY = """* **Hurwicz criterion**; alpha maximin
+  * `hurwicz_pooling(x, mask, optimism=0.25)`
+  * The result lies between `min_pooling` and `max_pooling`.
+  * Source: Hurwicz 1951
 """
 PAPER = """@misc{hurwicz1951,
   author = {Hurwicz},
@@ -118,7 +118,7 @@ PACKED_FORMULA = """def hurwicz_pooling(x, segment_ids, mask, optimism, **segmen
 EDITS = {
     "row": (f"attnpool_ref/table/rows/{FAMILY}.py", "    quantile_pooling=dict(", ROW),
     "NUMBERS": ("attnpool_ref/table/row.py", '    "bandwidth"', '    "optimism": 0.375,\n'),
-    "names": ("attnpool_ref/table/names/images.py", '""")\n\nHEADS = ', ENTRY),
+    "names": ("attnpool_ref/table/names.md", "* **GeM**", ENTRY),
     "paper": ("docs/references.bib", "@article{hyndman1996", PAPER),
     "oracle": (f"attnpool_ref/{FAMILY}.py", "", ORACLE),
     "twin": (f"attnpool_flax/{FAMILY}.py", "", TWIN),

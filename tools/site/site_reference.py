@@ -1,4 +1,4 @@
-"""Pages of the site that are made from the table (the reference) or from files of the repository's root.
+"""Pages of the site that are made from the table (the reference), the bibliography or files of the repository's root.
 
 Each build writes them into folders of ``docs/`` that git ignores.
 """
@@ -7,6 +7,8 @@ import inspect
 import re
 from itertools import groupby
 from pathlib import Path
+
+import bibliography
 
 import attnpool_flax
 import attnpool_ref
@@ -20,9 +22,6 @@ REFERENCE, PROJECT = DOCS / "reference", DOCS / "project"
 
 WITHOUT_ROW = {"masks": ["pad"], "segments": ["pack", "unpack"], "streaming": ["merge_states", "finalize_state"]}
 """Functions of both packages without a row in the table, by family."""
-
-ENTRIES = [entry for group in names.GROUPS for entry in group.shown]
-"""Names of other libraries and papers, with the calls."""
 
 TITLES = {
     "masks": "Masks, positions and padding",
@@ -114,6 +113,7 @@ def write():
     pages = {REFERENCE / f"{name}.rst": text for name, text in reference().items()}
     pages |= {PROJECT / f"{name.lower()}.markdown": included(name) for name in OF_REPOSITORY}
     pages[PROJECT / "interactive.rst"] = INTERACTIVE
+    pages[REFERENCE / "references.markdown"] = bibliography.page()
     for folder in (REFERENCE, PROJECT):
         for path in {path for path in folder.rglob("*") if path.is_file()} - pages.keys():
             path.unlink()
@@ -265,7 +265,7 @@ def _definition(row, function):
 
 def _known_as(name):
     """Returns the names of other libraries whose calls are calls of only this function."""
-    return _names(entry for entry in ENTRIES if entry.functions == (name,))
+    return _names(entry for entry in names.entries() if entry.functions == (name,))
 
 
 def _names(entries):
@@ -280,7 +280,7 @@ def _indexed(words):
 
 def _class(name):
     """Returns the page of one module: help of the NNX module, then the signature of the Linen module."""
-    known = _names(entry for entry in ENTRIES if entry.module == name)
+    known = _names(entry for entry in names.entries() if entry.module == name)
     return _page(
         name,
         known,
