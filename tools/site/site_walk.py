@@ -113,6 +113,13 @@ WITHOUT_ICON = """() => [...document.querySelectorAll("i[class*=fa-]")].filter(
     one => getComputedStyle(one, "::before").maskImage === "none").map(one => `an icon has no picture: ${one.className}`)"""
 """Lists icons of the theme that ``site.css`` does not have."""
 
+CHANGED_IN_THE_DARK = """() => {
+    document.documentElement.dataset.theme = "dark";
+    return [...document.querySelectorAll("article img")].filter(one => getComputedStyle(one).filter !== "none").map(
+        one => `a picture is changed by the theme: ${one.src}`);
+}"""
+"""Lists pictures whose colors the theme changes on a dark page, although they follow the color scheme themselves."""
+
 ON_A_PHONE = """() => {
     const bottom = document.querySelector(".points svg").getBoundingClientRect().bottom;
     return [document.documentElement.className, bottom - document.querySelector("#length").getBoundingClientRect().top];
@@ -174,6 +181,8 @@ class Walk:
             reason = await page.evaluate(TOO_WIDE)
             if reason:
                 self.complain(url, f"scrolls to the side at {width} pixels: {reason}")
+        for text in await page.evaluate(CHANGED_IN_THE_DARK):
+            self.complain(url, text)
         self.links[url] = set(await page.evaluate(LINKS))
         if not {urldefrag(link)[0] for link in self.links[url]} & {self.home, f"{self.home}index.html"}:
             self.complain(url, "it has no way home")
@@ -300,7 +309,11 @@ def main(arguments=None):
     if browser is None:
         print("the site was not opened: no browser was found")
         return 0
-    pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts)
+    pages = sorted(
+        path.relative_to(site).as_posix()
+        for path in site.rglob("*.html")
+        if not {"_static", "_modules"} & {*path.parts}
+    )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         walked = asyncio.run(walk(browser, f"http://127.0.0.1:{server.server_port}/", pages))
