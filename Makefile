@@ -41,11 +41,10 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
-docs: $(VENV)/dev.stamp ## write the generated files that are committed: type stubs, attnpool_ref/table/sources.py, docs/bugs.md, traps.md, heads.md, docs/pictures/, cases of docs/interactive/
+docs: $(VENV)/dev.stamp ## write the generated files that are committed: type stubs, attnpool_ref/table/sources.py, docs/bugs.md, traps.md, heads.md, docs/pictures/
 	$(BIN)/python tools/generate/bibliography.py
 	PYTHONPATH=.:tools/studies $(BIN)/python tools/generate/make_docs.py
 	PYTHONPATH=. $(BIN)/python tools/generate/make_pictures.py
-	$(BIN)/python tools/generate/make_interactive.py
 	$(BIN)/python tools/generate/make_stubs.py
 
 site: $(VENV)/site.stamp ## build the site of the pages and the docstrings into build/site, without a network; warnings are errors

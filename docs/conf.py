@@ -1,7 +1,6 @@
 """Settings of the site: ``make site`` builds it with Sphinx from the pages of this folder and the docstrings."""
 
 import os
-import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -13,6 +12,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site"), str(ROOT / "tools" / "g
 os.environ["JAX_PLATFORMS"] = "cpu"  # no other device is looked for
 os.environ["MPLBACKEND"] = "svg"  # no window is opened
 
+import site_interactive  # noqa: E402
 import site_links  # noqa: E402
 import site_notebooks  # noqa: E402
 import site_reference  # noqa: E402
@@ -101,6 +101,6 @@ def draw_dashes(app, doctree):
 
 
 def copy_interactive_page(app, error):
-    """Copies the page of plain HTML and JavaScript, as it is."""
+    """Copies the page of plain HTML and JavaScript, and writes the numbers with which it is compared."""
     if not error:
-        shutil.copytree(ROOT / "docs" / "interactive", app.outdir / "interactive", dirs_exist_ok=True)
+        site_interactive.write(app.outdir / "interactive")

@@ -8,7 +8,7 @@
     [0, 0, 0],
     [2.828, 2, 0],
     [0.707, 0.5, 0],
-  ]; // score, x, y: those of cases.json
+  ]; // score, x, y: those of site_interactive.py
   const PADDING = {
     zeros: [0, 0, 0],
     "left over": [1.5, -2, -1],

@@ -130,8 +130,8 @@ EDITS = {
 }
 """The edits by hand: (file, the text before which it is inserted, the text); "" is the end of the file."""
 
-OF_A_MACHINE = {"docs/interactive/cases.json", "docs/pictures/terminal.svg"}
-"""Files that differ between environments: the last digits of numbers, and NumPy's version."""
+OF_A_MACHINE = {"docs/pictures/terminal.svg"}
+"""A file that differs between environments: it has NumPy's version."""
 
 
 def section():

@@ -1,10 +1,11 @@
-"""Generator of ``docs/interactive/cases.json``: numbers of attnpool_ref with which tests compare the page's JavaScript.
+"""The interactive page of the site, and numbers of attnpool_ref with which tests compare its JavaScript.
 
 The right numbers are those of :func:`attnpool_ref.attend`. The wrong numbers are those of mistakes in public code: a
 mask by a product or a sum, then the same normalizer without a mask, and the plain product of weights and tokens.
 """
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 import attnpool_ref
 from attnpool_ref.table import BY_NAME
 
-PATH = Path(__file__).resolve().parent.parent.parent / "docs" / "interactive" / "cases.json"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "interactive"
 TOLERANCE = 1e-12
 NORMALIZERS = tuple(BY_NAME["attend"].options["normalizer"])
 WITHOUT_A_MASK = {
@@ -116,8 +117,14 @@ def cases():
     yield "one token", *padded([-3], [[1, 2]], "zeros", 0), "softmax", "times 0"
 
 
+def write(folder):
+    """Copies the page of plain HTML and JavaScript, as it is, and writes the cases beside it."""
+    shutil.copytree(PAGE, folder, dirs_exist_ok=True)
+    (folder / "cases.json").write_text(json.dumps(document()), encoding="utf-8")
+
+
 def document():
-    """Returns the content of the file."""
+    """Returns the cases, with the results of each, as JSON."""
     found = []
     for name, scores, x, mask, normalizer, mistake in cases():
         results = {"right": right(scores, x, mask, normalizer), "wrong": wrong(scores, x, mask, normalizer, mistake)}
@@ -137,9 +144,3 @@ def _plain(value):
     if isinstance(value, float) and not np.isfinite(value):
         return "NaN" if np.isnan(value) else "inf" if value > 0 else "-inf"
     return value
-
-
-if __name__ == "__main__":
-    head, tail = json.dumps({"tolerance": TOLERANCE, "cases": []})[:-2], "\n]}\n"
-    lines = ",\n".join(json.dumps(case) for case in document()["cases"])
-    PATH.write_text(f"{head}\n{lines}{tail}", encoding="utf-8")
