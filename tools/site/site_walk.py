@@ -109,13 +109,13 @@ FIRST_SCREEN = """() => ["article table", ".buttons a:last-child"].filter(
     kind => `its first screen lacks ${kind}`)"""
 """Lists what a reader of the first page sees only after scrolling: the table of results, or the buttons."""
 
-WITHOUT_ICON = """() => [...document.querySelectorAll("i[class*=fa-]")].filter(
+WITHOUT_ICON = """() => [...document.querySelectorAll(".fa-solid, .fa-brands")].filter(
     one => getComputedStyle(one, "::before").maskImage === "none").map(one => `an icon has no picture: ${one.className}`)"""
 """Lists icons of the theme that ``site.css`` does not have."""
 
 CHANGED_IN_THE_DARK = """() => {
     document.documentElement.dataset.theme = "dark";
-    return [...document.querySelectorAll("article img")].filter(one => getComputedStyle(one).filter !== "none").map(
+    return [...document.querySelectorAll("article img")].filter(one => getComputedStyle(one).filter !== "none" || getComputedStyle(one).backgroundColor !== "rgba(0, 0, 0, 0)").map(
         one => `a picture is changed by the theme: ${one.src}`);
 }"""
 """Lists pictures whose colors the theme changes on a dark page, although they follow the color scheme themselves."""
