@@ -50,6 +50,7 @@ docs: $(VENV)/dev.stamp ## write the generated files that are committed: type st
 site: $(VENV)/site.stamp ## build the site of the pages and the docstrings into build/site, without a network; warnings are errors
 	rm -rf build/site build/doctrees
 	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/site
+	@echo 'Open build/site/index.html in a browser.'
 
 site-test: site ## open every page of the site in a Chromium: errors, formulas, searches, links, widths; says if there is no browser
 	$(BIN)/python tools/site/site_walk.py $(ARGS)

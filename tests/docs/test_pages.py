@@ -104,6 +104,17 @@ def test_the_blocks_of_a_page_print_what_they_say(name, package, current_folder,
             assert_prints_what_it_says(text.replace("from attnpool_ref import", f"from {package} import"), capsys)
 
 
+@pytest.mark.thorough
+def test_the_guide_of_sentence_embeddings_needs_only_the_extra_cli(tmp_path):
+    text = PAGES["docs/guides/sentence-embeddings.md"]
+    assert "pip install -e '.[cli]'" in text
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules.update(jax=None, flax=None, matplotlib=None)\n")
+    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-c", "\n".join(python_blocks(text))]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+    assert result.returncode == 0, result.stderr
+
+
 def test_the_checker_prints_what_the_readme_shows_without_jax(tmp_path):
     (check,) = (line for line in shell_lines(PAGES["README.md"]) if line.startswith("attnpool check"))
     (shown,) = blocks_of(PAGES["README.md"], "text")

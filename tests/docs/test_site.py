@@ -1,4 +1,4 @@
-"""What ``make site`` makes of the repository, without Sphinx: the reference, and MathJax as it was published."""
+"""What ``make site`` makes of the repository, without Sphinx: the reference, the first page's table, MathJax as published."""
 
 import hashlib
 import inspect
@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 
 import nbformat
+import numpy as np
 import site_notebooks
 import site_reference
 from documents import ROOT
@@ -43,6 +44,39 @@ def test_every_public_function_and_module_is_in_the_reference():
     for name in modules.__all__:
         assert {f".. autoclass:: attnpool_flax.{name}", f".. py:class:: {name}"} <= classes
         assert hasattr(linen, name)
+
+
+def test_the_page_of_a_function_has_its_sentence_and_example_before_the_signature_and_its_arguments_as_a_table():
+    pages = site_reference.reference()
+    for name in (*attnpool_ref.table.BY_NAME, *modules.__all__):
+        page = pages.get(name) or pages[f"modules/{name}"]
+        assert page.index(inspect.getdoc(getattr(attnpool_flax, name)).partition("\n")[0]) < page.index(">>> ")
+        assert page.index(">>> ") < page.index(f":: attnpool_flax.{name}")
+    function = attnpool_flax.attention_pooling
+    lines = inspect.getdoc(function).splitlines()
+    site_reference.tabulated(None, "function", "attnpool_flax.attention_pooling", function, None, lines)
+    text = "\n".join(lines)
+    arguments = re.findall(r"^   \* - (.*)\n     - (.*)\n     - (.*)\n     - ", text, re.MULTILINE)
+    assert [name.strip("`") for name, *_ in arguments[1:]] == list(inspect.signature(function).parameters)
+    assert ("``x``", "``[..., L, d]``", "required") in arguments
+    assert ("``mask``", "``[..., L]``", "``None``") in arguments  # the shape is from the table of functions
+    assert ("``normalizer``", "", "``'softmax'``") in arguments
+    assert "Args:" not in text and ">>>" not in text and "Returns:" in text
+
+
+def test_the_first_page_shows_the_results_of_its_code():
+    table = (DOCS / "index.md").read_text(encoding="utf-8").split("{div} proof\n")[1].split(":::")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
+    names = {name: getattr(attnpool_ref, name) for name in attnpool_ref.__all__}
+    names |= {"where": np.where, "q": np.ones(1), "softmax": attnpool_ref.masked_softmax}
+    assert len(rows) == 3
+    for tokens, *codes in rows:
+        found = re.findall(r"\[(\S+)\]\{\.(token|padding)\}", tokens)
+        x, mask = np.array([[float(number)] for number, _ in found]), np.array([kind == "token" for _, kind in found])
+        for code in codes:
+            call, shown = re.match(r"`(.+)` \*\*(\w+)\*\*", code).groups()
+            given = x[:, 0] if "(x * mask)" in call else x
+            np.testing.assert_array_equal(np.squeeze(eval(call, names | {"x": given, "mask": mask})), float(shown))
 
 
 def test_no_page_or_picture_asks_another_host():
