@@ -61,6 +61,13 @@ html_theme_options = {
     "use_download_button": False,
     "use_fullscreen_button": False,
 }
+if address := os.environ.get("SITE_ADDRESS", ""):  # of the published site: .github/workflows/pages.yml
+    html_baseurl = address
+    html_theme_options |= {
+        "switcher": {"json_url": f"{address}/versions.json", "version_match": os.environ["SITE_VERSION"]},
+        "check_switcher": False,  # the list may not be published yet
+        "primary_sidebar_end": ["version-switcher"],
+    }
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False

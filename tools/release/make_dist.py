@@ -1,8 +1,8 @@
 """Command that builds the wheel and the sdist into ``dist/``, checks them, and runs them outside of the checkout.
 
 ``make dist`` runs it with the tools of the extra ``dist``. It installs the wheel with its extras into a new
-environment, and runs the doctests of both packages and the README's commands there, in an empty folder. It unpacks the
-sdist, and runs its ``make test``.
+environment, and runs the doctests of both packages, the README's commands and ``attnpool check`` there, in an empty folder.
+It unpacks the sdist, and runs its ``make test``.
 
 If a step fails, only the steps that need it are skipped. The last lines have the time of each step. The exit status is
 1 if a step failed.
@@ -88,7 +88,7 @@ def tool(name):
 
 
 def try_wheel(steps, wheel, folder):
-    """Installs the wheel into a new environment, and runs its doctests and the README in an empty folder."""
+    """Installs the wheel into a new environment, and runs doctests, the README and a check in an empty folder."""
     venv.create(folder / "env", with_pip=True)
     python, empty = folder / "env" / "bin" / "python", folder / "empty"
     empty.mkdir()
@@ -100,6 +100,8 @@ def try_wheel(steps, wheel, folder):
         steps.run(
             "the README with the wheel", [python, ROOT / "tools" / "studies" / "readme_walk.py", "--here"], cwd=empty
         )
+        check = [python.with_name("attnpool"), "check", "--quick", "--only", "mean_pooling", "--only", "attention_pooling"]
+        steps.run("attnpool check with the wheel", check, cwd=empty)
 
 
 def try_sdist(steps, sdist, folder):
