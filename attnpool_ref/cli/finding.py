@@ -142,7 +142,7 @@ def functions():
 
     for row in table.VARIANTS:
         function = getattr(attnpool_ref, row.name)
-        first = inspect.getdoc(function).partition("\n")[0].replace("``", "`")
+        first = (inspect.getdoc(function) or "").partition("\n")[0].replace("``", "`")
         others = [name for inner in re.findall(r"\(([^)]*)\)", first) for name in inner.split(", ")]
         parameters = inspect.signature(function).parameters.values()
         arguments = ", ".join(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD)
