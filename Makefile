@@ -80,7 +80,7 @@ accelerator: ## judge and time it on a GPU or TPU in 8 minutes, with the Python 
 aot: $(AOT_VENV)/aot.stamp ## compile for a TPU and an H200 without one, judge bytes and loops; needs Python 3.12 and 2 GB
 	$(AOT_VENV)/bin/python -m bench.aot $(ARGS)
 
-dist: $(DIST_VENV)/dist.stamp ## build the wheel and the sdist, check both, run doctests of the one and tests of the other elsewhere; ARGS=--quick: no tests
+dist: $(DIST_VENV)/dist.stamp ## build the wheel and the sdist, check both, run the README and doctests of the one and tests of the other elsewhere; ARGS=--quick: only the README
 	$(DIST_VENV)/bin/python tools/release/make_dist.py $(ARGS)
 
 $(VENV)/bin/python:

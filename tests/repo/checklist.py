@@ -64,7 +64,7 @@ def hurwicz_pooling(x, mask=None, optimism=0.5, *, lengths=None):
     array([[1.5],
            [5. ]])
     """
-    return optimism * max_pooling.body(x, mask) + (1 - optimism) * min_pooling.body(x, mask)
+    return (1 - optimism) * minimum(x, mask) - optimism * minimum(-x, mask)
 '''
 TWIN = '''
 
