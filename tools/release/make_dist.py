@@ -26,7 +26,9 @@ PACKAGES = ("attnpool_ref", "attnpool_flax")
 def main(arguments=None):
     """Runs the steps, and returns 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="leave out the doctests of the wheel and the tests of the sdist")
+    parser.add_argument(
+        "--quick", action="store_true", help="leave out the doctests of the wheel and the tests of the sdist"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="attnpool-dist-") as folder:
         steps = Steps()
