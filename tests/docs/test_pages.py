@@ -34,7 +34,7 @@ PAGES = {
 FOR_CONTRIBUTORS = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in (
-        *("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ".github/pull_request_template.md"),
+        *("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CHANGELOG.md", ".github/pull_request_template.md"),
         *("attnpool_ref/README.md", "attnpool_flax/README.md", "attnpool_ref/table/names.md"),
     )
 }
@@ -160,8 +160,7 @@ def test_every_link_leads_somewhere_and_every_path_that_is_named_exists():
     for name, text in (PAGES | FOR_CONTRIBUTORS).items():
         assert list(broken_links(ROOT / name)) == [], name
         paths = [path for path in re.findall(r"`([\w.-]+/[\w./-]+)`", text) if path.partition("/")[0] in folders]
-        if name != "CHANGELOG.md":  # which names paths of its time
-            assert [path for path in paths if not placeholder.search(path) and not (ROOT / path).exists()] == [], name
+        assert [path for path in paths if not placeholder.search(path) and not (ROOT / path).exists()] == [], name
 
 
 def test_the_page_of_heads_lists_each_format_with_its_module():
