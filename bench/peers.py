@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 from bench import layers_flax, layers_others
+from bench.calls import step_of
 from bench.layers_others import pooling_by
 from bench.programs import PEER, Way
 
@@ -54,7 +55,8 @@ def _pyg_peers():
 def ways(function, absent=None):
     """Returns the installed peers of a function."""
     absent = missing() if absent is None else absent
-    found = [Way(name, PEER, call) for name, call in _jax_peers().get(function, {}).items() if name not in absent]
+    jax_peers = {name: call for name, call in _jax_peers().get(function, {}).items() if name not in absent}
+    found = [Way(name, PEER, call, step_of(call)) for name, call in jax_peers.items()]
     for name, calls in (("PyTorch", _torch_peers), ("PyG", _pyg_peers)):
         if name not in absent and function in (known := calls()):
             found.append(Way(name, PEER, known[function], library="torch"))

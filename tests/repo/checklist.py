@@ -108,9 +108,8 @@ FORMULA = """def hurwicz_pooling(x, mask, optimism):
 
 
 """
-PACKED_FORMULA = """def hurwicz_pooling(x, segment_ids, mask, optimism, **segments):
-    largest, smallest = (pool(x, segment_ids, mask, **segments) for pool in (max_pooling, min_pooling))
-    return (optimism * largest + (1 - optimism) * smallest).astype(x.dtype)
+PACKED_FORMULA = """def hurwicz_pooling(x, segments, optimism):
+    return (optimism * max_pooling(x, segments) + (1 - optimism) * min_pooling(x, segments)).astype(x.dtype)
 
 
 """
@@ -124,8 +123,8 @@ EDITS = {
     "twin": (f"attnpool_flax/{FAMILY}.py", "", TWIN),
     "golden": (f"tests/functions/golden/test_golden_{FAMILY}.py", '    ("top_k_pooling", {"k": 1}', GOLDEN),
     "mutants": (f"tests/conformance/mutants/{FAMILY}.py", "", MUTANTS),
-    "formula": ("bench/aot/plain.py", "def first_pooling", FORMULA),
-    "packed formula": ("bench/aot/plain_packed.py", "def first_pooling", PACKED_FORMULA),
+    "formula": ("bench/plain.py", "def first_pooling", FORMULA),
+    "packed formula": ("bench/plain_packed.py", "def first_pooling", PACKED_FORMULA),
     "changelog": ("CHANGELOG.md", "### Changed", f"* `{NAME}`.\n\n"),
 }
 """The edits by hand: (file, the text before which it is inserted, the text); "" is the end of the file."""
