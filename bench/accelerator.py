@@ -36,18 +36,9 @@ ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # PyTorch needs memory
 REHEARSAL = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
 JUDGED = (
-    "mean_pooling",
-    "attention_pooling",
-    "multi_head_attention_pooling",
-    "segment_multi_head_attention_pooling",
-    "max_pooling",
-    "quantile_pooling",
-    "dot_product_attention",
-    "maxsim_score",
-    "vlad_pooling",
-    "cross_attention_pooling",
-    "attentive_statistics_pooling",
-    "additive_attention_pooling",
+    *("mean_pooling", "attention_pooling", "multi_head_attention_pooling", "segment_multi_head_attention_pooling"),
+    *("max_pooling", "quantile_pooling", "dot_product_attention", "maxsim_score", "vlad_pooling"),
+    *("cross_attention_pooling", "attentive_statistics_pooling", "additive_attention_pooling"),
 )
 """Judged functions, one for each reduction, the slowest last.
 

@@ -21,22 +21,10 @@ import numpy as np
 
 from bench.aot import hlo
 
-FREE = frozenset(
-    [
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "partition-id",
-        "replica-id",
-        "opt-barrier",
-        "domain",
-        "add-dependency",
-        "get-dimension-size",
-    ]
-)
+FREE = {
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id"),
+    *("opt-barrier", "domain", "add-dependency", "get-dimension-size"),
+}
 FREE_CALLS = frozenset({"AllocateBuffer", "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 SLICES = ("slice", "dynamic-slice", "gather")
 STARTED_SLICES = ("slice-start", "dynamic-slice-start")

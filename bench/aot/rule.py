@@ -25,49 +25,26 @@ WORST = 20
 """Programs that a run prints."""
 
 REASONS = {
-    "differences are squared and summed; products, as in the formula, lose all digits if one key is far": (
-        "gaussian_score",
-        "kernel_regression",
-    ),
-    "the formula's sort, which takes many passes, is counted as one": ("sparsemax", "entmax15", "quantile_pooling"),
-    "cosines stay in float32, because rounded ones choose another token; equal ones are found in a second reduction": (
-        "semantic_match",
-    ),
-    "two reductions find the first of the largest scores: XLA's CPU compiler vectorizes no argmax": ("hardmax",),
-    "tokens that nobody sees are replaced, because 0 times NaN is NaN": (
-        "additive_attention",
-        "tanh_sum_attention",
-        "maxsim_score",
-    ),
-    "arrays between the products stay in float32, which the formula rounds": (
-        "latent_attention_pooling",
-        "location_attention",
-        "cross_attention_pooling_all_pairs",
-    ),
-    "XLA computes the formula's softmax and second product in a kernel, whose cycles it does not estimate": (
-        "mask_attention",
-        "bidaf_attention",
-        "label_attention",
-    ),
-    "the formula loses small probabilities, or by logarithms has no gradient at a probability of 1": (
-        "noisy_or_pooling",
-    ),
-    "the largest token of each feature is found first, and differences from it are summed: powers, exponentials and squares "
-    "of tokens overflow, or lose digits": (
-        "power_mean_pooling",
-        "std_pooling",
-        "statistics_pooling",
-        "attentive_statistics_pooling",
-        "logsumexp_pooling",
-        "softmax_pooling",
-    ),
-    "the arrays have 1 % of the bytes of x: the ids, and one token of each segment": ("first_pooling", "last_pooling"),
-    "digits cancel in sums of tokens, so residuals to the nearest centers are summed": ("vlad_pooling",),
-    "the largest weight of a chunk is found first, so that states with weights of any size can be merged": (
-        "weighted_state",
-    ),
+    "gaussian_score kernel_regression": "differences are squared and summed; products, as in the formula, lose all digits if "
+    "one key is far",
+    "sparsemax entmax15 quantile_pooling": "the formula's sort, which takes many passes, is counted as one",
+    "semantic_match": "cosines stay in float32, because rounded ones choose another token; equal ones are found in a second "
+    "reduction",
+    "hardmax": "two reductions find the first of the largest scores: XLA's CPU compiler vectorizes no argmax",
+    "additive_attention tanh_sum_attention maxsim_score": "tokens that nobody sees are replaced, because 0 times NaN is NaN",
+    "latent_attention_pooling location_attention cross_attention_pooling_all_pairs": "arrays between the products stay in "
+    "float32, which the formula rounds",
+    "mask_attention bidaf_attention label_attention": "XLA computes the formula's softmax and second product in a kernel, "
+    "whose cycles it does not estimate",
+    "noisy_or_pooling": "the formula loses small probabilities, or by logarithms has no gradient at a probability of 1",
+    "power_mean_pooling std_pooling statistics_pooling attentive_statistics_pooling logsumexp_pooling softmax_pooling": "the "
+    "largest token of each feature is found first, and differences from it are summed: powers, exponentials and squares of "
+    "tokens overflow, or lose digits",
+    "first_pooling last_pooling": "the arrays have 1 % of the bytes of x: the ids, and one token of each segment",
+    "vlad_pooling": "digits cancel in sums of tokens, so residuals to the nearest centers are summed",
+    "weighted_state": "the largest weight of a chunk is found first, so that states with weights of any size can be merged",
 }
-EXEMPT = {name: reason for reason, names in REASONS.items() for name in names}
+EXEMPT = {name: reason for names, reason in REASONS.items() for name in names.split()}
 """Functions that may cost more, each with the reason; that of a dense function is also that of its other layouts."""
 
 
