@@ -10,10 +10,11 @@ missing or sees no accelerator. ``--tiny`` tries all of it with tiny sizes on an
 """
 
 import argparse
+import contextlib
 import datetime
 import json
-import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -74,18 +75,21 @@ def describe():
     """Returns the device and the versions."""
     import jax
 
-    from bench.conftest import installed
+    from bench import peers
 
     device = jax.devices()[0]
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True)
+    commit = None
+    if shutil.which("git"):
+        command = ["git", "-C", Path(__file__).parent, "rev-parse", "HEAD"]
+        commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None
     return {
         "date": datetime.date.today().isoformat(),
         "device": device.device_kind,
         "platform": device.platform,
         "devices": jax.device_count(),
         "host": platform.platform(),
-        "versions": installed(),
-        "commit": commit.stdout.strip() or None,
+        "versions": peers.installed(),
+        "commit": commit,
     }
 
 
@@ -124,28 +128,32 @@ def timed(label, direction, tiny):
     import jax
 
     from bench import peers
-    from bench.calls import is_float, step_of
+    from bench.calls import step_of
     from bench.programs import FLOOR, OURS, PLAIN, STEP, Way, program
 
     call = timed_calls(tiny)[label]
     if direction == STEP and not call.has_gradient():
         return {}
     arrays = call.arrays(DTYPE)
-    floats = [array for array in arrays.values() if is_float(array)]
     largest = max(arrays.values(), key=lambda array: array.nbytes)
     ways = [Way(COPY, FLOOR, lambda arrays: [arrays + 1], lambda arrays: [arrays + 1])]
     ways += [
         Way(OURS, OURS, call.forward, step_of(call.forward)),
         Way(PLAIN, PLAIN, call.formula, step_of(call.formula)),
     ]
-    ways += [way for way in peers.ways(call.row.name) if way.name in BESIDE.get(call.row.name, ())]
     programs = {way.name: program(way, direction, largest if way.name == COPY else arrays) for way in ways}
+    for way in peers.ways(call.row.name):
+        if way.name in BESIDE.get(call.row.name, ()):
+            with contextlib.suppress(Exception):  # such as a PyTorch that does not see the device
+                each = program(way, direction, arrays)
+                each.run()
+                programs[way.name] = each
     results = programs[OURS].run()
     apart = jax.jit(difference)(results, programs[PLAIN].run())
     written = sum(part.nbytes for part in jax.tree.leaves(results))
     return {
         "seconds": raced({name: each.run for name, each in programs.items()}),
-        "bytes": sum(array.nbytes for array in (arrays.values() if floats else ())) + written,
+        "bytes": sum(array.nbytes for array in arrays.values()) + written,
         "copy_bytes": 2 * largest.nbytes,
         "difference": float(f"{float(apart):.3g}"),
         "compile_seconds": {name: each.compile_seconds for name, each in programs.items()},
@@ -196,8 +204,8 @@ def main(arguments=None):
     parser.add_argument("--only", default="", help="judge and time only functions whose name has this")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "accelerator.json", help="the JSON file")
     given = parser.parse_args(arguments)
-    os.environ.update(ENVIRONMENT | (REHEARSAL if given.tiny else {}))  # also of the worker
-    begun, worker = time.monotonic(), Worker(answer, STEP)
+    begun = time.monotonic()
+    worker = Worker(answer, STEP, ENVIRONMENT | (REHEARSAL if given.tiny else {}))
     end = begun + given.budget
     found = worker.ask("describe", end=end)
     if "error" in found or (found["platform"] == "cpu" and not given.tiny):

@@ -139,6 +139,8 @@ class Call:
             return jnp.broadcast_to(jnp.arange(shape[-1]) < lengths, shape)
         if not is_float(array):
             return jax.random.randint(key, shape, 0, self.options.get("max_length", 2)).astype(array.dtype)
+        if self.row.unit and argument.kind == "data":
+            return jax.random.uniform(key, shape, array.dtype)  # probabilities
         values = jax.random.normal(key, shape, array.dtype)
         if argument.kind == "parameter" and len(shape) > 1:
             return values * shape[0] ** -0.5

@@ -2,18 +2,13 @@
 
 import datetime
 import os
-import platform
 import sys
-from importlib import metadata
 from typing import NamedTuple
 
 import jax
 import pytest
 
-import attnpool_ref
 from bench import peers
-
-PACKAGES = ("jax", "jaxlib", "flax", "numpy", "torch", "torch-geometric", "keras", "equinox", "pytest-benchmark")
 
 
 class Scale(NamedTuple):
@@ -48,21 +43,10 @@ def pytest_benchmark_update_machine_info(config, machine_info):
         cpu=brand,
         device=jax.devices()[0].device_kind,
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        versions=installed(),
+        versions=peers.installed(),
         threads=threads(),
         missing=peers.missing(),
     )
-
-
-def installed():
-    """Returns the version of Python and those of the installed packages."""
-    found = {"python": platform.python_version(), "attnpool": attnpool_ref.__version__}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def threads():

@@ -1,7 +1,11 @@
-"""Peers of each function, and the peers that are not installed."""
+"""Peers of each function, the peers that are not installed, and versions."""
 
+import contextlib
+import platform
+from importlib import metadata
 from importlib.util import find_spec
 
+import attnpool_ref
 from bench import layers_flax, layers_others
 from bench.calls import step_of
 from bench.layers_others import pooling_by
@@ -14,6 +18,15 @@ PACKAGES = {"PyTorch": "torch", "PyG": "torch_geometric", "Keras": "keras", "Equ
 def missing(find=find_spec):
     """Returns the peers that are not installed."""
     return [peer for peer, package in PACKAGES.items() if find(package) is None]
+
+
+def installed():
+    """Returns the version of Python and those of the installed packages."""
+    found = {"python": platform.python_version(), "attnpool": attnpool_ref.__version__}
+    for name in ("jax", "jaxlib", "flax", "numpy", "torch", "torch-geometric", "keras", "equinox"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def _jax_peers():

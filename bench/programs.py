@@ -104,9 +104,6 @@ def _torch_program(way, direction, arrays):
 
 def as_numpy(results):
     """Returns results of any library as a list of float64 arrays."""
-    return [_as_float64(part) for part in jax.tree.leaves(results)]
-
-
-def _as_float64(part):
-    on_torch = hasattr(part, "detach")
-    return (part.detach().double().cpu().numpy() if on_torch else np.asarray(part)).astype(np.float64)
+    leaves = jax.tree.leaves(results)
+    plain = (part.detach().double().cpu().numpy() if hasattr(part, "detach") else np.asarray(part) for part in leaves)
+    return [part.astype(np.float64) for part in plain]

@@ -21,12 +21,6 @@ def seconds_of(call, number=1):
     return (time.perf_counter() - start) / number
 
 
-def _first_guess(call):
-    """Returns an estimate of a call's seconds; short calls are warmed up by a first one."""
-    seconds = seconds_of(call)
-    return seconds if seconds > 100 * SHORTEST else seconds_of(call)
-
-
 class Race:
     """Calls that are timed against one another.
 
@@ -40,7 +34,9 @@ class Race:
         self.calls = calls
         self.seconds = {name: [] for name in calls}
         self._random = random.Random(seed)
-        first = {name: _first_guess(call) for name, call in calls.items()}
+        first = {
+            name: min(seconds_of(call), seconds_of(call)) for name, call in calls.items()
+        }  # the first call warms up
         self.numbers = {name: min(1000, max(1, math.ceil(SHORTEST / max(s, 1e-9)))) for name, s in first.items()}
         self._one_round = sum(first[name] * self.numbers[name] for name in calls)
 

@@ -2,10 +2,15 @@
 
 import math
 import multiprocessing
+import os
+import threading
 import time
 
 START = 120.0
 """Additional seconds for the first answer: the process imports JAX and finds or describes a device."""
+
+
+_STARTING = threading.Lock()
 
 
 class Worker:
@@ -14,10 +19,11 @@ class Worker:
     Attributes:
       answer: a function of a module, called in the process with each question.
       limit: seconds for an answer.
+      environment: environment variables of the process, in addition to those of this one.
     """
 
-    def __init__(self, answer, limit):
-        self.answer, self.limit, self.process = answer, limit, None
+    def __init__(self, answer, limit, environment=None):
+        self.answer, self.limit, self.environment, self.process = answer, limit, environment or {}, None
 
     def ask(self, *question, end=math.inf):
         """Returns the answer, or {"error": ...} if it raised, died or took too long (``end`` is the latest time)."""
@@ -26,7 +32,12 @@ class Worker:
             context = multiprocessing.get_context("spawn")  # a fork would have this process's JAX
             self.pipe, theirs = context.Pipe()
             self.process = context.Process(target=_serve, args=(self.answer, theirs), daemon=True)
-            self.process.start()
+            with _STARTING:
+                before = dict(os.environ)
+                os.environ.update(self.environment)
+                self.process.start()
+                os.environ.clear()
+                os.environ.update(before)
             theirs.close()
         seconds = max(0, min(end - time.monotonic(), self.limit + start))
         try:

@@ -7,7 +7,6 @@ did not change is not compiled again.
 
 import argparse
 import json
-import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +40,6 @@ def main(given=None):
     if reason := devices.missing():
         print(reason)
         return 2
-    os.environ.update(devices.ENVIRONMENT)  # also of the workers
     known = json.loads(asked.output.read_text(encoding="utf-8")) if asked.output.exists() else {}
     kinds = [(asked.direction or direction, asked.dtype or dtype) for direction, dtype in DEFAULT]
     found = programs(asked.only, [asked.device] if asked.device else devices.DEVICES, list(dict.fromkeys(kinds)))
@@ -66,7 +64,7 @@ def compiled(found, known, asked):
         waiting.put(program)
 
     def work():
-        worker = Worker(measure, asked.limit)
+        worker = Worker(measure, asked.limit, devices.ENVIRONMENT)
         while not waiting.empty():
             program = waiting.get()
             old = None if asked.text else known.get(program.key)

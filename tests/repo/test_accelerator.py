@@ -22,7 +22,7 @@ def test_the_rehearsal_judges_times_and_writes(tmp_path, capsys):
     for result in found["calls"].values():
         assert list(result["seconds"]) == ["copy", "attnpool", "plain"]
         assert {len(times) for times in result["seconds"].values()} == {accelerator.ROUNDS}
-        assert result["difference"] < 0.02
+        assert result["difference"] < 0.05
     assert "| quantile_pooling, dense, step | plain " in capsys.readouterr().out
 
 
