@@ -1,5 +1,5 @@
 # The usual tools' own commands, nothing more. VENV and PYTHON may be given: make test VENV=.venv313 PYTHON=python3.13
-# ARGS go to the command: make bench ARGS=--quick
+# ARGS go to the command: make bench ARGS=--tiny
 PYTHON ?= python3
 VENV ?= .venv
 AOT_VENV ?= .venv-aot
@@ -73,7 +73,7 @@ bench: $(VENV)/bench.stamp ## time attnpool_flax beside the floor and other libr
 accelerator: ## judge and time it on a GPU or TPU in 8 minutes, with the Python that is there; installs nothing
 	$(PYTHON) -m bench.accelerator $(ARGS)
 
-aot: $(AOT_VENV)/aot.stamp ## compile for a TPU and an H200 without one, judge bytes and loops; needs Python 3.12 and 2 GB
+aot: $(AOT_VENV)/aot.stamp ## compile for a TPU and an H200 without one, compare costs with plain formulas; needs Python 3.12 and 2 GB
 	$(AOT_VENV)/bin/python -m bench.aot $(ARGS)
 
 dist: $(DIST_VENV)/dist.stamp ## build the wheel and the sdist, check both, run the README and doctests of the one and tests of the other elsewhere; ARGS=--quick: only the README
