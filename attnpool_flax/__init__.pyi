@@ -105,6 +105,8 @@ __all__ = [
     "token_positions",
     "masked_softmax",
     "masked_log_softmax",
+    "segment_softmax",
+    "segment_log_softmax",
     "sparsemax",
     "entmax15",
     "entmax",
@@ -271,6 +273,22 @@ def masked_softmax(
 ) -> Array: ...
 def masked_log_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+) -> Array: ...
+def segment_softmax(
+    scores: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_log_softmax(
+    scores: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...

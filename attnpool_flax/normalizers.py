@@ -12,6 +12,7 @@ from attnpool_flax.numerics.rounding import max_along_axis, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
 from attnpool_flax.numerics.softmax import below, exponential, unmasked_softmax
 from attnpool_flax.numerics.sums import computing_dtype
+from attnpool_flax.tokens.segments import segments_of
 from attnpool_ref import contract
 
 
@@ -80,6 +81,54 @@ def masked_log_softmax(scores, mask=None, *, lengths=None, axis=-1):
     logarithms = differences - jnp.log(jnp.where(denominator == 0, 1, denominator))
     logarithms = jnp.where(scores == -jnp.inf, lax.stop_gradient(logarithms), logarithms)  # ignores cotangents there
     return logarithms if mask is None else jnp.where(mask, logarithms, -jnp.inf)
+
+
+@compiled
+def segment_softmax(scores, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
+    """Twin of :func:`attnpool_ref.segment_softmax`: one maximum and one sum of all segments; gradients are 0 at padding.
+
+    Segment numbers out of range are an error if the array is on the host, and padding if it is on a device.
+
+    >>> segment_softmax(jnp.array([1.0, 5.0, 1.0]), jnp.array([0, 1, 0]), 2)
+    Array([0.5, 1. , 0.5], dtype=float32)
+    """
+    kept, real, segments = _by_segment(scores, segment_ids, num_segments, mask, indices_are_sorted)
+    unnormalized = exponential(kept, _largest_of_segment(kept, segments))
+    weights = unnormalized / segments.expand_to_tokens(_nonzero(segments.sum(unnormalized)))
+    return jnp.where(real, weights, 0)  # NaN of a real token must not reach padding
+
+
+@compiled
+def segment_log_softmax(scores, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
+    """Twin of :func:`attnpool_ref.segment_log_softmax`; gradients are 0 where the result is -inf.
+
+    Segment numbers out of range are an error if the array is on the host, and padding if it is on a device.
+
+    >>> segment_log_softmax(jnp.array([0.0, 5.0, -900.0]), jnp.array([0, 1, 0]), 2)
+    Array([   0.,    0., -900.], dtype=float32)
+    """
+    kept, real, segments = _by_segment(scores, segment_ids, num_segments, mask, indices_are_sorted)
+    differences = below(kept, _largest_of_segment(kept, segments))
+    denominator = _nonzero(segments.sum(jnp.exp(differences)))
+    logarithms = differences - segments.expand_to_tokens(jnp.log(denominator))
+    logarithms = jnp.where(kept == -jnp.inf, lax.stop_gradient(logarithms), logarithms)  # ignores cotangents there
+    return jnp.where(real, logarithms, -jnp.inf)
+
+
+def _by_segment(scores, segment_ids, num_segments, mask, ordered):
+    """Returns (scores, -inf at padding; bool [N] or [N, 1], True at real tokens; the segments)."""
+    segments = segments_of(segment_ids, mask, num_segments, ordered)
+    real = segments.real if scores.ndim == 1 else segments.real[:, None]
+    return jnp.where(real, scores, -jnp.inf), real, segments
+
+
+def _largest_of_segment(kept, segments):
+    """Returns the largest score of each token's segment, without gradient."""
+    return segments.expand_to_tokens(segments.max(lax.stop_gradient(kept)))
+
+
+def _nonzero(denominator):
+    return jnp.where(denominator == 0, 1, denominator)
 
 
 def divide(unnormalized, denominator, mask):

@@ -63,6 +63,8 @@ __all__ = [
     "token_positions",
     "masked_softmax",
     "masked_log_softmax",
+    "segment_softmax",
+    "segment_log_softmax",
     "sparsemax",
     "entmax15",
     "entmax",
@@ -195,6 +197,22 @@ def masked_softmax(
 ) -> NDArray[Any]: ...
 def masked_log_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+) -> NDArray[Any]: ...
+def segment_softmax(
+    scores: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_log_softmax(
+    scores: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
 ) -> NDArray[Any]: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...

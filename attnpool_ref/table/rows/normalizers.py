@@ -20,6 +20,20 @@ ROWS = of_family(
         options={"axis": "axis"},
         facts={"bounded terms"},
     ),
+    segment_softmax=dict(
+        shapes="scores[N, h?] segment_ids:segments[N] mask?[N] -> [N, h?]",
+        source="fey2019",
+        equation="w_j = exp(s_j) / sum over the real i of the segment of j of exp(s_i), 0 where not real",
+        options={"num_segments": "size", "indices_are_sorted": "flag"},
+        averaged="scores",
+    ),
+    segment_log_softmax=dict(
+        shapes="scores[N, h?] segment_ids:segments[N] mask?[N] -> [N, h?]",
+        source="fey2019",
+        equation="log w_j = s_j - log sum over the real i of the segment of j of exp(s_i), -inf where not real",
+        options={"num_segments": "size", "indices_are_sorted": "flag"},
+        facts={"bounded terms"},
+    ),
     sparsemax=dict(
         shapes="scores[...] mask?[...] -> [...]",
         source="martins2016",

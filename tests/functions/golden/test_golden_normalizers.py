@@ -69,3 +69,30 @@ def test_entmax15_is_what_bisection_finds(package, row):
             low, high = (middle, high) if too_low else (low, middle)
         expected = [max(half - low, Decimal(0)) ** 2 for half in halves]
         assert_exact(package, package.entmax15(np.array(row)), expected, 8 * len(row))
+
+
+@with_golden_numbers
+def test_segment_softmax_of_exact_fractions(package):
+    """Scores that are logarithms of integers: exp gives the integers back, and the weights are their fractions."""
+    scores = np.log([[1.0, 2.0], [5.0, 1.0], [3.0, 6.0], [7.0, 7.0]])
+    ids, mask = np.array([2, 0, 2, 0]), np.array([True, True, True, False])
+    weights = [[Fraction(1, 4), Fraction(1, 4)], [1, 1], [Fraction(3, 4), Fraction(3, 4)], [0, 0]]
+    assert_exact(package, package.segment_softmax(scores, ids, 3, mask), weights)
+    assert_exact(
+        package,
+        package.segment_softmax(scores[:, 1], ids, 3),
+        [Fraction(n, 8) for n in (2, 1, 6, 7)],
+    )
+    logarithms = package.segment_log_softmax(scores, ids, 3, mask)
+    assert_exact(package, logarithms[:3], [[Decimal(float(w)).ln() for w in row] for row in weights[:3]])
+    assert np.array_equal(logarithms[3], [-np.inf, -np.inf])
+
+
+@with_golden_numbers
+def test_segment_softmax_at_the_ends_of_the_numbers(package):
+    """exp(-1000) is no 0 of the logarithm, a segment of -inf is 0, NaN stays in its segment and column."""
+    scores = np.array([[0.0, np.nan], [-1000.0, 0.0], [-np.inf, 3e38], [0.0, 3e38]])
+    ids = np.array([1, 1, 0, 2])
+    assert_exact(package, package.segment_log_softmax(scores, ids, 4)[:2, 0], [0, -1000])
+    found = package.segment_softmax(scores, ids, 4)
+    assert np.array_equal(found, [[1, np.nan], [0, np.nan], [0, 1], [1, 1]], equal_nan=True)
