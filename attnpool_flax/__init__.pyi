@@ -269,7 +269,12 @@ def lengths_to_mask(lengths: ArrayLike, max_length: int, *, side: Literal["right
 def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> Array: ...
 def token_positions(mask: ArrayLike) -> Array: ...
 def masked_softmax(
-    scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
+    axis: int = -1,
 ) -> Array: ...
 def masked_log_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
@@ -364,6 +369,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -377,6 +383,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -390,6 +397,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -404,6 +412,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -418,6 +427,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -432,6 +442,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -448,6 +459,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -464,6 +476,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -480,6 +493,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -581,6 +595,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -601,6 +616,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -621,6 +637,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -725,6 +742,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -747,6 +765,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -769,6 +788,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -793,6 +813,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -817,6 +838,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -841,6 +863,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -1017,6 +1040,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -1038,6 +1062,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -1059,6 +1084,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -1268,6 +1294,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1290,6 +1317,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1312,6 +1340,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1336,6 +1365,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1360,6 +1390,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1384,6 +1415,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1567,6 +1599,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1588,6 +1621,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1609,6 +1643,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -2366,6 +2401,7 @@ def finalize_state(
     | StatisticsState
     | AttentiveStatisticsState,
     *,
+    sink: ArrayLike | None = None,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,

@@ -10,14 +10,14 @@ from attnpool_flax.numerics.entmax_bisect import alpha_entmax
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import max_along_axis, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
-from attnpool_flax.numerics.softmax import below, exponential, unmasked_softmax
+from attnpool_flax.numerics.softmax import below, beside_sink, exponential, unmasked_softmax
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.tokens.segments import segments_of
 from attnpool_ref import contract
 
 
 @compiled
-def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
+def masked_softmax(scores, mask=None, *, lengths=None, sink=None, axis=-1):
     """Twin of :func:`attnpool_ref.masked_softmax`; gradients are 0 in fully masked rows.
 
     Lengths in a JAX array are not checked, but clipped to 0 and the size of ``axis``.
@@ -28,7 +28,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     Array([[0.25, 0.25, 0.25, 0.25],
            [0.  , 0.  , 0.  , 0.  ]], dtype=float32)
     """
-    return softmax(scores, _real(scores, mask, lengths, axis), axis)
+    return softmax(scores, _real(scores, mask, lengths, axis), axis, sink)
 
 
 def _real(scores, mask, lengths, axis):
@@ -40,24 +40,31 @@ def _real(scores, mask, lengths, axis):
     return jnp.broadcast_to(jnp.moveaxis(mask, -1, axis), scores.shape)
 
 
-def softmax(scores, mask, axis=-1):
-    """Returns the masked softmax of scores; the mask, which broadcasts, or None is already checked."""
+def softmax(scores, mask, axis=-1, sink=None):
+    """Returns the masked softmax of scores; the mask, which broadcasts, or None is already checked.
+
+    ``sink`` is the score of a sink, with the axes of the scores without ``axis``, or None.
+    """
+    if sink is not None:
+        return divide(*exp_and_sum(scores, mask, axis, sink), mask)
     if mask is None:
         return unmasked_softmax(scores, axis)
     weights = unmasked_softmax(jnp.where(mask, scores, -jnp.inf), axis)
     return jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
 
 
-def exp_and_sum(scores, mask, axis=-1):
-    """Returns (exp(score - max_score), its sum along the axis, of size 1 there).
+def exp_and_sum(scores, mask, axis=-1, sink=None):
+    """Returns (exp(score - max_score), its sum along the axis, of size 1 there); with a sink, both for its denominator.
 
     At padding the exponentials are 0, but if a real score of the row is NaN, all of the row are. The mask may be None.
     """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     max_score = saveable(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
+    max_score, of_sink = (max_score, 0) if sink is None else beside_sink(max_score, jnp.expand_dims(sink, axis))
     unnormalized = exponential(scores, max_score)
-    return unnormalized, saveable(jnp.sum(unnormalized, axis, keepdims=True))
+    total = jnp.sum(unnormalized, axis, keepdims=True)
+    return unnormalized, saveable(total if sink is None else total + of_sink)
 
 
 @compiled
@@ -354,7 +361,7 @@ NORMALIZERS = {
 }
 
 
-def normalize(scores, mask, normalizer):
+def normalize(scores, mask, normalizer, sink=None):
     """Returns weights [..., m] over the last axis, 0 at padding.
 
     Args:
@@ -362,11 +369,14 @@ def normalize(scores, mask, normalizer):
       mask: bool with as many axes as ``scores``, of size 1 where it is shared; None if all scores are real.
       normalizer: a key of NORMALIZERS, or the caller's function from scores and mask to weights. The function gets both
         broadcast to one shape, with scores of 0 at padding; its result is cast to the dtype of the scores.
+      sink: [...], the score of a sink, only with "softmax"; or None.
 
     Raises:
       TypeError: the function does not return an array of numbers.
       ValueError: its array is complex, or does not have the shape of the scores.
     """
+    if sink is not None:
+        return softmax(scores, mask, -1, sink)
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer](scores, mask)
     if mask is None:

@@ -193,7 +193,12 @@ def lengths_to_mask(
 def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> NDArray[np.bool_]: ...
 def token_positions(mask: ArrayLike) -> NDArray[Any]: ...
 def masked_softmax(
-    scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
+    axis: int = -1,
 ) -> NDArray[Any]: ...
 def masked_log_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
@@ -267,6 +272,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -279,6 +285,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -291,6 +298,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -304,6 +312,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -317,6 +326,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -330,6 +340,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -345,6 +356,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -360,6 +372,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -375,6 +388,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -469,6 +483,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -488,6 +503,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -507,6 +523,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -573,6 +590,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -593,6 +611,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -613,6 +632,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -635,6 +655,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -657,6 +678,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -679,6 +701,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -824,6 +847,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -843,6 +867,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -862,6 +887,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1052,6 +1078,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1073,6 +1100,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1094,6 +1122,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1117,6 +1146,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1140,6 +1170,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1163,6 +1194,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1342,6 +1374,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1362,6 +1395,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1382,6 +1416,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -2076,6 +2111,7 @@ def finalize_state(
     | StatisticsState
     | AttentiveStatisticsState,
     *,
+    sink: ArrayLike | None = None,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,

@@ -7,7 +7,7 @@ function that calls it.
 ==========  ====================================================================
 exchange    how a primitive is exchanged
 padding     values of padding; positions of the first and the last real token
-weights     softmax, shares of a sum, the factor of scores
+weights     softmax, a sink beside it, shares of a sum, the factor of scores
 averages    mean, weighted sum, maximum, reductions of pairs, residuals
 moments     mean and standard deviation
 vectors     unit vectors, vectors of mean 0 and variance 1
@@ -45,7 +45,7 @@ from attnpool_ref.primitives.padding import (
 )
 from attnpool_ref.primitives.segments import members
 from attnpool_ref.primitives.vectors import cosines, standardized, unit_vector
-from attnpool_ref.primitives.weights import inverse_root, log_softmax, shares, softmax
+from attnpool_ref.primitives.weights import inverse_root, log_softmax, share_beside_sink, shares, softmax
 
 __all__ = [
     "PRIMITIVES",
@@ -76,6 +76,7 @@ __all__ = [
     "project_to_heads",
     "recorded",
     "reduced",
+    "share_beside_sink",
     "shares",
     "sigmoid",
     "softmax",

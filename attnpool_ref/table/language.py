@@ -35,6 +35,7 @@
   another argument, on an option or on its value. If the condition does not hold, the argument has its other shapes.
 * ``d may be 0``: a feature axis may be empty.
 * ``scale is not 0 unless mean``: a number may be 0 only with an option; only values on the host are checked.
+* ``sink without axis``: an array that broadcasts has the axes of the first argument without the one that ``axis`` names.
 * ``q at 0 and 1``: special values of a number or of an option, with which the judge also calls the function.
 """
 
@@ -183,6 +184,13 @@ class NotZero:
 
 
 @dataclass(frozen=True)
+class WithoutAxis:
+    """Rule: an array broadcasts to the axes of the first argument without the one that the option ``axis`` names."""
+
+    argument: str
+
+
+@dataclass(frozen=True)
 class At:
     """Rule: a number or an option has special values, with which the judge also calls the function."""
 
@@ -282,6 +290,8 @@ def parse_rule(text):
         return MayBeEmpty(match[1])
     if match := re.fullmatch(r"(\w+) is not 0 unless (\w+)", text):
         return NotZero(*match.groups())
+    if match := re.fullmatch(r"(\w+) without axis", text):
+        return WithoutAxis(match[1])
     if match := re.fullmatch(r"(\w+) at (\d+(?: and \d+)*)", text):
         return At(match[1], tuple(map(int, match[2].split(" and "))))
     raise ValueError(f"the rule {text!r} is not understood")
@@ -314,6 +324,8 @@ def check_names(rules, arguments, options):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
         elif isinstance(rule, At):
             unknown = {rule.argument} - set(arguments) - set(options)
+        elif isinstance(rule, WithoutAxis):
+            unknown = {rule.argument} - set(arguments) | {"axis"} - set(options)
         elif isinstance(rule, Shaped):
             unknown = {rule.argument, rule.name} - set(arguments) - set(options)
             if not unknown and rule.axes not in arguments[rule.argument].shapes:

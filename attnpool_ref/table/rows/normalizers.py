@@ -5,11 +5,12 @@ from attnpool_ref.table.row import of_family
 ROWS = of_family(
     "normalizers",
     masked_softmax=dict(
-        shapes="scores[...] mask?[...] lengths?:int[...] -> [...]",
+        shapes="scores[...] mask?[...] lengths?:int[...] sink?~[...] -> [...]",
         source="d2l",
-        equation="w_j = exp(s_j - max_real s) / sum over real i of exp(s_i - max_real s), 0 where not real",
-        rules=("not mask with lengths",),
+        equation="w_j = exp(s_j) / (exp(b) + sum over real i of exp(s_i)), 0 where not real; b the sink, -inf without it",
+        rules=("not mask with lengths", "sink without axis"),
         options={"axis": "axis"},
+        absolute=("sink",),
         averaged="scores",
     ),
     masked_log_softmax=dict(
