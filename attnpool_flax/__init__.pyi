@@ -884,7 +884,12 @@ def min_pooling(
     axis_name: str | tuple[str, ...] | None = None,
 ) -> Array: ...
 def quantile_pooling(
-    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    q: ArrayLike = 0.5,
+    *,
+    lengths: ArrayLike | None = None,
+    method: Literal["linear", "lower", "higher", "nearest", "midpoint"] = "linear",
 ) -> Array: ...
 def top_k_pooling(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int

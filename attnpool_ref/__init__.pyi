@@ -708,7 +708,12 @@ def multi_head_attention_pooling(
 def sum_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
 def min_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
 def quantile_pooling(
-    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    q: ArrayLike = 0.5,
+    *,
+    lengths: ArrayLike | None = None,
+    method: Literal["linear", "lower", "higher", "nearest", "midpoint"] = "linear",
 ) -> NDArray[Any]: ...
 def top_k_pooling(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int
