@@ -7,6 +7,7 @@ import jax.typing
 from flax.typing import Dtype
 from jax import Array
 from jax.lax import PrecisionLike
+from numpy.typing import DTypeLike
 
 from attnpool_flax import linen as linen
 from attnpool_flax.modules import PMA as PMA
@@ -313,14 +314,28 @@ def masked_sigmoid(
 ) -> Array: ...
 def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
-def dot_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
+def dot_score(
+    query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike = None, precision: PrecisionLike = None
+) -> Array: ...
 def scaled_dot_score(
-    query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None, precision: PrecisionLike = None
+    query: ArrayLike,
+    key: ArrayLike,
+    *,
+    scale: ArrayLike | None = None,
+    result_dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
 ) -> Array: ...
 def bilinear_score(
-    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, precision: PrecisionLike = None
+    query: ArrayLike,
+    key: ArrayLike,
+    kernel: ArrayLike,
+    *,
+    result_dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
 ) -> Array: ...
-def cosine_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
+def cosine_score(
+    query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike = None, precision: PrecisionLike = None
+) -> Array: ...
 def additive_score(
     query: ArrayLike,
     key: ArrayLike,
@@ -357,7 +372,12 @@ def location_score(
     precision: PrecisionLike = None,
 ) -> Array: ...
 def trilinear_score(
-    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, precision: PrecisionLike = None
+    query: ArrayLike,
+    key: ArrayLike,
+    kernel: ArrayLike,
+    *,
+    result_dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
 ) -> Array: ...
 def gaussian_score(query: ArrayLike, key: ArrayLike, *, bandwidth: ArrayLike = 1.0) -> Array: ...
 @overload
@@ -2073,6 +2093,7 @@ def maxsim_score(
     x_lengths: ArrayLike | None = None,
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
+    result_dtype: DTypeLike = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def maxsim_score_all_pairs(
@@ -2084,6 +2105,7 @@ def maxsim_score_all_pairs(
     x_lengths: ArrayLike | None = None,
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
+    result_dtype: DTypeLike = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def orthogonal_decomposition(

@@ -239,7 +239,9 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
 
 
 @compiled(one_pass=True)
-def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
+def maxsim_score(
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, result_dtype=None, precision=None
+):
     """Twin of :func:`attnpool_ref.maxsim_score`: in blocks of x; products [L, T] exist at once only if they fit one.
 
     >>> maxsim_score(jnp.eye(2), jnp.array([[2.0, 1.0], [0.0, 3.0]]))
@@ -261,7 +263,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
 
 @compiled(as_they_come=("x", "y"), one_pass=True)
 def maxsim_score_all_pairs(
-    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, result_dtype=None, precision=None
 ):
     """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: in blocks of documents y.
 

@@ -144,7 +144,7 @@ def _over_pairs(body, x, y, x_mask, y_mask, options):
 
 
 @definition
-def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
+def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, result_dtype=None):
     r"""Scores a document by the sum of each query token's largest product with its tokens (MaxSim, late interaction).
 
     .. math:: s = \sum_l \max_t\; x_l \cdot y_t
@@ -163,6 +163,8 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs. The sum of 32 cosines in bfloat16 has steps of 1/16 or more, which many documents share.
 
     Returns:
       [...] scores; 0 if x or y has no real token.
@@ -180,7 +182,9 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
 
 @definition
-def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
+def maxsim_score_all_pairs(
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, result_dtype=None
+):
     r"""Scores every document of one batch by every query of another, like B·C calls of ``maxsim_score``.
 
     .. math:: s_{bc} = \mathrm{maxsim}(x_b, y_c)
@@ -196,6 +200,8 @@ def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_
       x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs. The sum of 32 cosines in bfloat16 has steps of 1/16 or more, which many documents share.
 
     Returns:
       [B, C] scores; 0 where the query or the document has no real token.

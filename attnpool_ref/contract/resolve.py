@@ -109,7 +109,10 @@ def _resolve(row, values):
             targets[argument.mask] = full_shape(mask, batch, sizes)
             targets[key] = check_counts(name, argument, value, batch, sizes)
             limits[key] = sizes[mask[-1]]
-    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits, arguments)
+    dtype, wanted = _result_dtype(arguments, given), values.get("result_dtype")
+    if wanted is not None and dtype is not None and wanted.itemsize < dtype.itemsize:
+        raise ValueError(f"{name}: `result_dtype` is {wanted}, narrower than the arguments, needs None or {dtype}")
+    return Call(batch, sizes, dtype, targets, limits, arguments)
 
 
 def _agree(row, values):

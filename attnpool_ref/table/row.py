@@ -58,8 +58,8 @@ class Variant:
         alternatives by rank, as arguments do.
       rules: constraints beyond the shapes.
       options: static arguments by name, each with its values: a tuple of names (with a function as well, if it is an
-        :class:`~attnpool_ref.table.language.OrFunction`), or "flag", "axis", "size", "count" (both from 0) or
-        "positive" (from 1).
+        :class:`~attnpool_ref.table.language.OrFunction`), or "flag", "axis", "dtype" (of the result: None,
+        float32 or float64), "size", "count" (both from 0) or "positive" (from 1).
       refused: (option, value, reason) of values that a related function takes and this one does not; the value is True
         for a flag, "a function" for a function, None for an argument that is required here.
       module: the class of attnpool_flax with its parameters, if any.

@@ -61,14 +61,14 @@ ROWS = of_family(
         "y_lengths?:lengths[...] -> [...]",
         source="khattab2020",
         equation="s = sum over real l of max over real t of x_l . y_t",
-        options={"mean": "flag"},
+        options={"mean": "flag", "result_dtype": "dtype"},
         facts={"ties"},
     ),
     maxsim_score_all_pairs=dict(
         shapes="x[B, L, d] y[C, T, d] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] -> [B, C]",
         source="khattab2020",
         equation="s_bc = maxsim_score(x_b, y_c)",
-        options={"mean": "flag"},
+        options={"mean": "flag", "result_dtype": "dtype"},
         facts={"ties"},
     ),
 )
