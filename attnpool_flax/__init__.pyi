@@ -182,6 +182,8 @@ __all__ = [
     "segment_set2set_pooling",
     "segment_vlad_pooling",
     "segment_gated_sum_pooling",
+    "segment_muvera_query_encoding",
+    "segment_muvera_document_encoding",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -189,6 +191,8 @@ __all__ = [
     "mask_attention",
     "bidaf_attention",
     "maxsim_score",
+    "muvera_query_encoding",
+    "muvera_document_encoding",
     "maxsim_score_all_pairs",
     "orthogonal_decomposition",
     "linear_decomposition",
@@ -1802,6 +1806,28 @@ def segment_gated_sum_pooling(
     indices_are_sorted: bool = False,
     precision: PrecisionLike = None,
 ) -> Array: ...
+def segment_muvera_query_encoding(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def segment_muvera_document_encoding(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
 @overload
 def segment_cross_attention_pooling(
     x: ArrayLike,
@@ -2094,6 +2120,24 @@ def maxsim_score(
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
     result_dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def muvera_query_encoding(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def muvera_document_encoding(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def maxsim_score_all_pairs(

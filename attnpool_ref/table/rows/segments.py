@@ -3,7 +3,7 @@
 import re
 
 from attnpool_ref.table.row import Variant
-from attnpool_ref.table.rows import additive, means, pooling, readouts, statistics
+from attnpool_ref.table.rows import additive, means, pairs, pooling, readouts, statistics
 
 _SORTS = "it compares the scores of a segment with one another, so sums over the segment are not enough"
 _NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax", "a function"))
@@ -67,7 +67,7 @@ _CROSS = Variant(
     ),
 )
 
-_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS, *additive.ROWS, *readouts.ROWS)
+_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS, *additive.ROWS, *readouts.ROWS, *pairs.ROWS)
 """Dense rows of one sequence."""
 
-ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts), _CROSS)
+ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts and "y" not in row.arguments), _CROSS)

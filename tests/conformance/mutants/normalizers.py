@@ -330,3 +330,13 @@ def segment_log_softmax_0_at_padding(a):
 @MUTANTS.of("segment_log_softmax", "packed log softmax: an epsilon under the logarithm")
 def segment_log_softmax_with_an_epsilon(a):
     return np.log(np.exp(a.oracle()) + 1e-12)
+
+
+@MUTANTS.of("masked_softmax", "softmax: the sink added to every score")
+def softmax_sink_added_to_the_scores(a):
+    return a.oracle(sink=None)
+
+
+@MUTANTS.of("masked_softmax", "softmax: the sink without exp")
+def softmax_sink_without_exp(a):
+    return a.oracle() if a.sink is None else a.oracle(sink=np.log(np.maximum(a.sink, 1e-30)))
