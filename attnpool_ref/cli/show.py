@@ -18,7 +18,7 @@ from rich.text import Text
 
 import attnpool_ref
 from attnpool_ref import table
-from attnpool_ref.cli import finding
+from attnpool_ref.cli import finding, search
 from attnpool_ref.cli.exits import Refused
 from attnpool_ref.cli.finding import console, facts
 
@@ -100,7 +100,7 @@ def _row(name):
 
 def _find_elsewhere(name):
     """Prints what ``attnpool find`` finds; raises :class:`Refused` if it finds nothing."""
-    if not finding.search([name], finding.entries()):
+    if not search.search([name], search.entries()):
         raise Refused(f"no function is called {name!r}{table.did_you_mean(name, table.BY_NAME)}")
     finding.find([name])
 

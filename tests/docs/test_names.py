@@ -8,7 +8,7 @@ from packages import PACKAGES
 
 import attnpool_flax
 from attnpool_ref import table
-from attnpool_ref.cli import finding
+from attnpool_ref.cli import search
 from attnpool_ref.table import names
 from attnpool_ref.table.names.entry import Entry
 
@@ -54,7 +54,7 @@ def test_an_entry_is_found_by_each_of_its_names():
     for entry in SHOWN:
         for name in entry.names:
             for written in (name, name.upper(), name.lower().replace("-", ""), name.replace("-", " ")):
-                assert entry in finding.search(written.split(), SHOWN), written
+                assert entry in search.search(written.split(), SHOWN), written
 
 
 FIRST = {
