@@ -114,7 +114,7 @@ GREETINGS = {
     "a list": 'its first answer is [], needs `functions` and `dtypes`, as in {"functions": ["mean_pooling"]',
     "no dtypes": "needs `functions` and `dtypes`",
     "no functions": "`functions` is {}, needs a list of names",
-    "an unknown function": '`functions` has "mean_poling"; did you mean mean_pooling',
+    "an unknown function": '`functions` has "mean_poling", which cannot be judged; did you mean mean_pooling',
     "a function of states": '`functions` has "mean_state"',
     "parameters that are no list": '`functions` has "x" for mean_pooling, needs a list of its arguments\' names',
     "an unknown dtype": '`dtypes` is ["f32"], needs one or more of float16, bfloat16, float32, float64',

@@ -24,26 +24,13 @@ from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.candidate import MASK_FORMS
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 
-VERSION = 1
-"""Version of the protocol."""
-
-START_LIMIT = 30.0
-"""Seconds that a program has to answer the first line."""
-
-GRACE = 2.0
-"""Seconds that a program has to end after it has closed its output."""
-
-LONGEST = 2**26
-"""Largest number of bytes of an answer; the largest result of a call has 2 MB."""
-
-UNREAD = 4
-"""Number of lines that are read ahead: a program that floods its output is not read any further."""
-
-TAIL = 1000
-"""Number of bytes of standard error that are shown when a program dies."""
-
-ENCODINGS = ("base64", "data")
-"""Encodings of arrays, the faster one first."""
+VERSION = 1  # of the protocol
+START_LIMIT = 30.0  # seconds that a program has to answer the first line
+GRACE = 2.0  # seconds that a program has to end after it has closed its output
+LONGEST = 2**26  # bytes of an answer; the largest result of a call has 2 MB
+UNREAD = 4  # lines that are read ahead: a program that floods its output is not read any further
+TAIL = 1000  # bytes of standard error that are shown when a program dies
+ENCODINGS = ("base64", "data")  # of arrays, the faster one first
 
 
 class ProgramError(Exception):
@@ -85,12 +72,9 @@ def greeting_of(said, command):
         raise ProtocolError(f"`functions` is {brief(functions)}, needs a list of names, as in {example}")
     for name, parameters in functions.items():
         if name not in table.BY_NAME or table.get(name).state:
-            raise ProtocolError(
-                f"`functions` has {brief(name)}{table.did_you_mean(name, table.BY_NAME) or ', which no function is called'}"
-            )
-        if parameters is not None and not (
-            isinstance(parameters, list) and all(isinstance(p, str) for p in parameters)
-        ):
+            near = table.did_you_mean(str(name), table.BY_NAME)
+            raise ProtocolError(f"`functions` has {brief(name)}, which cannot be judged{near}")
+        if not isinstance(parameters, (list, type(None))) or not all(isinstance(p, str) for p in parameters or ()):
             raise ProtocolError(f"`functions` has {brief(parameters)} for {name}, needs a list of its arguments' names")
     floats = [name for name in DTYPES if "float" in name]
     dtypes = _known(said, "dtypes", floats, None)
