@@ -141,7 +141,7 @@ class Scope:
 
     def judges_whole(self, case):
         """Returns whether a case is judged in every dtype with gradients, or only in the first dtype without them."""
-        return self.options or case.title.partition(", ")[0] in SIMPLE
+        return self.options or case.way in SIMPLE
 
     def differentiates(self, dtype):
         """Returns whether gradients are judged in a dtype."""

@@ -25,6 +25,7 @@ from attnpool_ref.conformance.cases.case import (
 )
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.table import (
+    EMPTY_SHAPES,
     KINDS,
     LONG,
     LONG_BY_DEFAULT,

@@ -39,6 +39,8 @@ class Case:
     Attributes:
       row: the function's row in the table.
       title: text that distinguishes the case from others of the function, and seeds its random numbers.
+      way: the configuration, one of :func:`~attnpool_ref.conformance.cases.ways.configurations` or ``single_ways``.
+      shape: the name of the shape, one of ``cases.SHAPES``; "" for the mixed batch.
       values: every argument of the function by name: float64, boolean or integer arrays, or None.
       options: static arguments by name.
       axes: for each array that is not None the names of its axes; "..." stands for all batch axes.
@@ -56,6 +58,8 @@ class Case:
 
     row: Variant
     title: str
+    way: str
+    shape: str
     values: dict
     options: dict
     axes: dict
@@ -97,6 +101,10 @@ class Case:
         """Returns the magnitude of the largest finite number among data and parameters."""
         data = [np.abs(self.values[key]) for key in self.given("data", "parameter")]
         return max((float(np.max(array, where=np.isfinite(array), initial=0)) for array in data), default=0.0)
+
+    def is_infinite(self):
+        """Returns whether an infinity is among the data."""
+        return any(np.any(np.isinf(self.values[key])) for key in self.given("data"))
 
     def terms(self):
         """Returns a bound of the number of terms that are summed in a chain: 8 plus the sizes of all named axes."""

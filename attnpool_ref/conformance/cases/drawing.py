@@ -15,12 +15,12 @@ LEAST = 512
 """Size above which axes are halved where arrays would be larger."""
 
 
-def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_rank=ANY_RANK):
+def draw(row, way, names, options, batch, sizes=None, shared=(), left=(), any_rank=ANY_RANK, shape="", title=""):
     """Draws one case of a function.
 
     Args:
       row: the function's row in the table.
-      title: the case's title, which seeds its random numbers.
+      way: the configuration's title.
       names: the optional arguments that are given; "key#1" gives ``key`` in the second of its alternative shapes.
       options: static arguments.
       batch: the sizes of the batch axes.
@@ -29,7 +29,10 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
       shared: the data arguments that are drawn without batch axes.
       left: the numeric arguments that are omitted.
       any_rank: the axes of an array that may have any rank, :data:`ANY_RANK` or ``case.RANK_1``.
+      shape: the name of the shape, "" for the mixed batch.
+      title: what distinguishes the case from others of this configuration; by default ``shape``.
     """
+    full = f"{way}, {title or shape}" if title or shape else way
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = row.arguments
     present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
@@ -47,8 +50,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
     large = {axis for axis, size in (sizes or {}).items() if size > LEAST}
     if large and _formed(row, [a for k, a in arguments.items() if present[k]], known, batch) > MOST:
         halved = (sizes or {}) | {axis: known[axis] // 2 for axis in large}
-        return draw(row, title, names, options, batch, halved, shared, left, any_rank)
-    rng = generator(f"{row.name}: {title}")
+        return draw(row, way, names, options, batch, halved, shared, left, any_rank, shape, title)
+    rng = generator(f"{row.name}: {full}")
     values, axes, masks = {}, {}, 0
     for index, (key, argument) in enumerate(arguments.items()):
         values[key] = None
@@ -58,10 +61,10 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
         if shape_axes == ("...",):  # an array of any rank: a batch of rows
             shape_axes = shape_axes if argument.kind in ("int", "lengths") else any_rank
         axes[key] = tuple(a for a in shape_axes if a != "..." or key not in shared)
-        shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
+        own = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
         masked = arguments[argument.mask].shapes[0] if argument.kind == "lengths" else ()
         turn = index, masks
-        values[key] = _values(key, argument, masked, axes[key], shape, rng, turn, known, len(batch), row.unit)
+        values[key] = _values(key, argument, masked, axes[key], own, rng, turn, known, len(batch), row.unit)
         masks += argument.kind == "mask"
         if argument.kind == "segments" and options.get("indices_are_sorted"):
             values[key] = np.sort(values[key])
@@ -70,7 +73,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
     if "lengths" in arguments and present["lengths"] and "max_length" in options:
         values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
     used = {symbol for shape_axes in axes.values() for axis in shape_axes for _, symbol in terms(axis)}
-    return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
+    return Case(row, full, way, shape, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
 
 
 def _formed(row, arguments, known, batch):

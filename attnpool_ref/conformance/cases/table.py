@@ -53,7 +53,7 @@ def sides(row):
     return [packed] if packed else [(axis,) for axis in dict.fromkeys(token_axes)] or [()]
 
 
-def _large(row, title, names, options, shape):
+def _large(row, way, names, options, shape):
     """Yields the cases of :data:`MANY_TOKENS` or :data:`MANY_EXAMPLES`, in which most other sizes are 3.
 
     One axis of tokens or keys in turn has 4,198 random tokens, in a batch of five; or the batch has 300 examples. In
@@ -62,16 +62,17 @@ def _large(row, title, names, options, shape):
     few, longest = dict.fromkeys(SIZES, FEW), [side for side in sides(row) if side != ("n",)] or sides(row)
     options = options | {k: n for k, n in {"max_length": MANY, "num_segments": EXAMPLES}.items() if k in options}
     if shape == MANY_TOKENS:
-        for side in longest[:1] if title == "with lengths" else longest:
+        for side in longest[:1] if way == "with lengths" else longest:
             sizes = few | {axis: MANY + i for i, axis in enumerate(side)}
-            yield _filled(row, f"{title}, {' and '.join(side)}: {shape}", names, options, BATCH, sizes, side)
+            yield _filled(row, way, names, options, BATCH, sizes, shape, side)
     elif "num_segments" not in options:
         sizes = few | {"B": EXAMPLES, "C": EXAMPLES - 1}
-        yield _filled(row, f"{title}, {shape}", names, options, (EXAMPLES,), sizes)
+        yield _filled(row, way, names, options, (EXAMPLES,), sizes, shape)
 
 
-def _filled(row, title, names, options, batch, sizes, side=()):
-    case, values = draw(row, title, names, options, batch, sizes), {}
+def _filled(row, way, names, options, batch, sizes, shape, side=()):
+    title = f"{' and '.join(side)}: {shape}" if side else shape
+    case, values = draw(row, way, names, options, batch, sizes, shape=shape, title=title), {}
     for key in case.given("int", "lengths"):  # the first row is full, the last one empty
         value, mask = case.values[key], row.arguments.get(row.arguments[key].mask)
         limit = case.sizes[(mask.own or ANY_RANK)[-1]] if mask else MANY
@@ -169,7 +170,7 @@ JAX compiles a program for each shape, so fewer shapes take less time.
   defaults, have other values of options, or lengths of 8-bit integers.
 """
 
-EMPTY = ("empty batch", "length 0")
+EMPTY_SHAPES = ("empty batch", "length 0")
 """Shapes without examples, or without tokens to pool, which are also drawn without masks."""
 
 LONGER = 259
@@ -264,7 +265,7 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True, contract=False):
                 names, options = restrict(names, options)
             yield draw(row, title, names, options, BATCH), "way"
             if "equal sizes" in shapes and [row.arguments[key].kind for key in names] == ["mask"]:  # of two masks
-                yield draw(row, f"{title}, equal sizes", names, options, (3,), dict.fromkeys(SIZES, 3)), "shape"
+                yield draw(row, title, names, options, (3,), dict.fromkeys(SIZES, 3), shape="equal sizes"), "shape"
         yield from ((case, "way") for case in _left_to_defaults(row, restrict))
 
 
@@ -317,7 +318,7 @@ def _left_to_defaults(row, restrict):
             yield values.nearly_equal(draw(row, "defaults left away", names, options, BATCH, left=left))
     for title, names, options in ways_of(row, restrict):  # some defaults have an effect only with a flag
         if left and title == "fullest" and any(options[key] is True for key in defaults_of(row)):
-            yield draw(row, "fullest, defaults left away", names, options, BATCH, left=left)
+            yield draw(row, title, names, options, BATCH, left=left, title="defaults left away")
 
 
 def _pooled(row):
@@ -333,12 +334,12 @@ def _shaped(row, fullest, bare, shapes, others):
     """Returns a dict from titles of configurations to the names of the shapes in which each is drawn.
 
     ``fullest`` is the title of the one with the most arguments, and is drawn in all of ``shapes``.
-    Besides :data:`EMPTY`, two of ``shapes`` are also drawn without masks if the function has batch axes: "no batch"
+    Besides :data:`EMPTY_SHAPES`, two of ``shapes`` are also drawn without masks if the function has batch axes: "no batch"
     with all other arguments (``bare``), and "long, batch (2, 3)" without optional arguments. ``others`` are the titles
     of all configurations: those with another shape of an argument are also drawn in "no batch".
     """
     ranks = [(bare, "no batch"), ("without masks", "long, batch (2, 3)")] if row.batched else []
-    found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits", MANY_TOKENS]}
+    found = {"without masks": [*EMPTY_SHAPES], "with lengths": ["lengths of 8 bits", MANY_TOKENS]}
     found |= {f"{key}={value}": ["shared"] for key, value in ordering(row).items()}
     for title, shape in ranks:
         found[title] = [*found.get(title, ()), shape]
@@ -349,7 +350,7 @@ def _shaped(row, fullest, bare, shapes, others):
     return found | {fullest: [*shapes, *(found["with lengths"] if always else ())]}
 
 
-def _shapes(row, title, names, options, shapes):
+def _shapes(row, way, names, options, shapes):
     drawn = {
         "no batch": ((), {}),
         MANY_AXES: ((2, 3), ODD),
@@ -360,31 +361,31 @@ def _shapes(row, title, names, options, shapes):
         "equal sizes": ((3,), dict.fromkeys(SIZES, 3)),
         "widths of 1, batch (2, 3, 2)": ((2, 3, 2), {s: 1 for s in FEATURE_AXES}),
     }
-    if title == "without masks":
+    if way == "without masks":
         drawn[MANY_AXES] = ((2, 3), {"d": 131, "c": 67} | dict.fromkeys(sides(row)[0], QUERIES))
     for shape in shapes:
         if shape in drawn:
             batch, sizes = drawn[shape]
-            yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
+            yield draw(row, way, names, options, batch, sizes, shape=shape)
     for shape in [shape for shape in (MANY_TOKENS, MANY_EXAMPLES) if shape in shapes]:
-        yield from _large(row, title, names, options, shape)
+        yield from _large(row, way, names, options, shape)
     empty = [rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)]
     if empty and "axes of 0" in shapes:
-        yield draw(row, f"{title}, axes of 0", names, options, (3,), dict.fromkeys(empty, 0))
+        yield draw(row, way, names, options, (3,), dict.fromkeys(empty, 0), shape="axes of 0")
     if "rank 1" in shapes and ("...",) in row.arguments[next(iter(row.arguments))].shapes:
-        yield draw(row, f"{title}, rank 1", names, options, (), any_rank=RANK_1)
+        yield draw(row, way, names, options, (), any_rank=RANK_1, shape="rank 1")
     if "lengths of 8 bits" in shapes:
-        yield _counted(row, title, names, options)
+        yield _counted(row, way, names, options)
     arguments = row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
     data = [k for k in data if k not in row.shared]
     if "shared" in shapes and len(data) > 1:
         by_rank = any(len(arguments[k].shapes) > 1 and all("..." in axes for axes in arguments[k].shapes) for k in data)
         for key in data[by_rank:]:  # the rank of the first argument tells which axes the others have
-            yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))
+            yield draw(row, way, names, options, BATCH, shared=(key,), shape="shared", title=f"`{key}` shared")
 
 
-def _counted(row, title, names, options):
+def _counted(row, way, names, options):
     """Returns a case whose lengths are 8-bit unsigned integers, along an axis that is longer than they can count.
 
     Tokens after position 255 are far larger than the others, so that a result that includes one of them is clearly
@@ -395,7 +396,7 @@ def _counted(row, title, names, options):
     masks = [arguments[arguments[k].mask] for k in lengths if arguments[k].mask in arguments]
     sizes = {mask.own[-1] if mask.own else ANY_RANK[-1]: LONGER for mask in masks}
     options = options | {k: LONGER for k in options if k == "max_length"}
-    case = draw(row, f"{title}, lengths of 8 bits", names, options, (2,), sizes)
+    case = draw(row, way, names, options, (2,), sizes, shape="lengths of 8 bits")
     for key in lengths:
         value = case.values[key]
         values[key] = (255 - 7 * np.arange(value.size).reshape(value.shape)).astype(np.uint8)

@@ -75,8 +75,17 @@ class Cause:
 
 
 def _range(numbers):
-    """Returns numbers as one text: both of two, the first and the last of more."""
+    """Returns numbers as one text: both of two, the smallest and the largest of more, by their magnitude."""
+    numbers = sorted(numbers, key=_magnitude) if len(numbers) > 2 else numbers
     return " or ".join(numbers) if len(numbers) < 3 else f"{numbers[0]} to {numbers[-1]}"
+
+
+def _magnitude(number):
+    """Returns the magnitude of a number in words such as "-1e9 added"; infinity for "the dtype's least number"."""
+    try:
+        return abs(float(number.split()[0]))
+    except ValueError:
+        return np.inf
 
 
 def diagnose(evidence, guarantees):
@@ -222,26 +231,25 @@ class _InOneDtype:
         for mistake in known:
             if most == len(self.of_real) > 0 and mistake.words != best[0].words:
                 continue  # none explains more
-            gain = self._gain(mistake)
+            gain = self._gain(mistake, most)
             if gain > most:
                 best, most = [mistake], gain
             elif best and gain == most and mistake.words == best[0].words:
                 best.append(mistake)
         return best
 
-    def _gain(self, mistake):
+    def _gain(self, mistake, least):
         """Returns the number of cases that a mistake explains minus the number that contradict it; at least 0.
 
-        It is 0 unless the mistake explains half of the wrong values. It is also 0 if a mixed batch contradicts it, or
-        any case contradicts a ``whole`` mistake.
+        It is 0 if it would be less than ``least``, and unless the mistake explains half of the wrong values. It is also
+        0 if a mixed batch contradicts it, or any case contradicts a ``whole`` mistake.
         """
         if any(answer.speaks_for(mistake) == CONTRADICTED for answer in self.main):
             return 0
-        explained, count = 0, len(self.of_real)
-        for tried, answer in enumerate(self.of_real, 1):
-            explained += answer.speaks_for(mistake) == EXPLAINED
-            if 2 * (explained + count - tried) < count:
-                return 0
+        needed = max(least, (len(self.of_real) + 1) // 2)
+        explained = _count(self.of_real, lambda answer: answer.speaks_for(mistake) == EXPLAINED, needed)
+        if explained < needed:
+            return 0
         against = sum(answer.speaks_for(mistake) == CONTRADICTED for answer in (*self.wrong, *self.right))
         return 0 if against and mistake.whole else max(explained - against, 0)
 
@@ -259,7 +267,7 @@ class _InOneDtype:
             others = [a for a in left if a not in right and a.speaks_for(mistake, loose=True) == EXPLAINED]
             if others:
                 same = known if mistake.words in [m.words for m in self.mistakes] else []
-                self._add(found, [mistake], len(same) + len(others), len(self.of_real))
+                found[mistake.words].counts[self.dtype] = len(same) + len(others), len(self.of_real)
             exact = [a for a in others if a.speaks_for(mistake) == EXPLAINED]
             left, right = [a for a in left if a not in exact], [*right, *(a for a in others if a not in exact)]
         self.is_unknown = self.is_unknown and bool(left)
@@ -303,7 +311,7 @@ class _InOneDtype:
         best, most = [], len(left) // 2
         known = mistakes.of_empty_rows(self.subject.row) if left else ()
         for mistake in sorted(known, key=lambda mistake: mistake.words not in found):
-            explained = sum(answer.is_where_empty(mistake) for answer in left)
+            explained = _count(left, lambda answer, mistake=mistake: answer.is_where_empty(mistake), most)
             asked = [a for a in right if explained > most and a.answer_of(mistake) is not None]
             against = [a for a in asked if not a.is_where_empty(mistake)]
             if most < explained >= len(against) and not any(answer.is_main for answer in against):
@@ -371,6 +379,16 @@ class _InOneDtype:
             first = has_features & (np.arange(case.values[key].shape[-1]) == 0)
             values[key] = np.where(first, poisoned.values[key], case.values[key])
         return self.subject.outputs(case.with_values("", **values), False)
+
+
+def _count(answers, is_explained, least):
+    """Returns the number of answers that are explained; 0 as soon as it is known that these are fewer than ``least``."""
+    explained = 0
+    for tried, answer in enumerate(answers, 1):
+        explained += is_explained(answer)
+        if explained + len(answers) - tried < least:
+            return 0
+    return explained
 
 
 def _spread(cases):

@@ -3,6 +3,7 @@
 The parts of a result are compared separately: real tokens, fully masked rows, precision.
 """
 
+import itertools
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -146,6 +147,11 @@ def _is_zero(output):
     return (output == 0) | (output == -np.inf)
 
 
+def _same(answer, other):
+    """Returns whether two results, lists of arrays, are equal; NaN equals NaN."""
+    return len(answer) == len(other) and all(map(np.array_equal, answer, other, itertools.repeat(True)))
+
+
 def _rounded(values, dtype):
     """Returns float64 values rounded to a dtype's precision."""
     if dtype == "bfloat16":  # NumPy does not know it
@@ -172,7 +178,7 @@ class WrongAnswer:
     def __init__(self, subject, case, weights, got: Any = None):
         self.subject, self.call = subject, Call(subject, case, weights)
         self.call.got = self.got = got
-        self._answers = {}
+        self._answers, self._equal = {}, {}
 
     @classmethod
     def of(cls, subject, case, weights):
@@ -218,11 +224,8 @@ class WrongAnswer:
 
     @property
     def is_main(self):
-        """Whether the title has no comma: the case then has ordinary numbers and shapes.
-
-        Other cases may show further mistakes.
-        """
-        return ", " not in self.call.case.title
+        """Whether the case has ordinary numbers and shapes; other cases may show further mistakes."""
+        return self.call.case.title == self.call.case.way
 
     @property
     def is_of_length_0(self):
@@ -307,8 +310,10 @@ class WrongAnswer:
         answer = self.answer_of(mistake)
         if answer is None:
             return SILENT
+        if not loose and not self.wrong_where_real and _same(answer, self.call.exact):
+            return SILENT  # the mistake changes nothing
         places = self.real
-        if not self.equals(answer, places, loose):
+        if not self._equals_like(answer, False, loose):
             places = self._where_it_has_something(mistake, answer)
             if places is None or not self.equals(answer, places, loose):
                 return CONTRADICTED
@@ -317,10 +322,13 @@ class WrongAnswer:
         return SILENT
 
     def _where_it_has_something(self, mistake, answer):
+        """Returns where a mistake's result is not 0 due to tokens that the mistake masks; None if that is everywhere."""
+        if any(a.shape != p.shape for a, p in zip(answer, self.real, strict=True)):
+            return None
+        if not any(np.any(n & p) for n, p in zip(self.call.zeros(answer, answer), self.real, strict=True)):
+            return None
         other = self.answer_of(mistake, other=True)
         if other is None or any(a.shape != o.shape for a, o in zip(answer, other, strict=True)):
-            return None
-        if any(a.shape != p.shape for a, p in zip(answer, self.real, strict=True)):
             return None
         nothing = self.call.zeros(answer, other)
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
@@ -329,5 +337,12 @@ class WrongAnswer:
         """Returns whether a mistake's result equals this one in fully masked rows; ``loose`` as in :meth:`equals`."""
         answer = self.answer_of(mistake)
         return answer is not None and (
-            self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True))
+            self._equals_like(answer, True) or (loose and self._equals_like(answer, True, True))
         )
+
+    def _equals_like(self, answer, empty, loose=False):
+        """Returns :meth:`equals` in fully masked rows or outside of them, once for all mistakes with the same result."""
+        key = empty, loose, *((a.shape, a.tobytes()) for a in answer)
+        if key not in self._equal:
+            self._equal[key] = self.equals(answer, self.empty if empty else self.real, loose)
+        return self._equal[key]

@@ -16,11 +16,13 @@ from typing import Any
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import gradients, invariances, padding, purity, transformations
 
-GRADIENT_SHAPES = ("length 0", "shared", "no batch", drawing.MANY_TOKENS)
+WITHOUT_TOKENS = "length 0"
+
+GRADIENT_SHAPES = (WITHOUT_TOKENS, "shared", "no batch", drawing.MANY_TOKENS)
 """Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, one example, many."""
 
 SIMPLE = ("smallest", "fullest")
-"""Titles of the mixed batches with the fewest arguments (the required ones and the masks) and with the most."""
+"""The ways with the fewest arguments (the required ones and the masks) and with the most."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Situation:
 
     @cached_property
     def most(self):
-        """The title of the configuration with the most arguments that the implementation takes."""
+        """The way with the most arguments that the implementation takes."""
         return drawing.fullest_way(self.subject.row, self.subject.calling.restrict)
 
     @property
@@ -70,31 +72,29 @@ class Situation:
         """The values of ``return_weights`` with which the case is called."""
         if self.kind in ("way", "mixed", "integers"):
             return (False,)
-        if self.kind in ("form", "precise") or (self.kind == "shape" and not self.case.title.endswith("length 0")):
+        if self.kind in ("form", "precise") or (self.kind == "shape" and self.case.shape != WITHOUT_TOKENS):
             return (self.weights,)
         return (False, True) if self.weights else (False,)
 
     @property
     def is_simple(self):
         """Whether the case passes the fewest or the most arguments."""
-        return self.case.title in SIMPLE
+        return self.case.way in SIMPLE
 
     @property
     def is_plain(self):
         """Whether the case is a mixed batch with the fewest arguments, with the most, or with the most but masks."""
-        return self.kind == "main" and self.case.title in (*SIMPLE, "everything but masks")
+        return self.kind == "main" and self.case.way in (*SIMPLE, "everything but masks")
 
     @property
     def is_repeated(self):
         """Whether the call is repeated with the same arguments, or, at length 0, made once more to see its warnings."""
-        return (self.laws and self.kind in ("main", "way", "form")) or (
-            self.kind == "shape" and self.case.title.endswith("length 0")
-        )
+        return (self.laws and self.kind in ("main", "way", "form")) or self.case.shape == WITHOUT_TOKENS
 
     @property
     def is_fullest(self):
         """Whether the case passes the most arguments that the implementation takes."""
-        return self.case.title.split(", ")[0] == self.most
+        return self.case.way == self.most
 
     @property
     def differentiable(self):
@@ -103,7 +103,7 @@ class Situation:
         To compile less, they are computed for all calls only in the first dtype. In other dtypes they are computed for
         the call with the most arguments, and in float64 also for the one with the fewest.
         """
-        configurations = self.first or self.is_fullest or (self.in_float64 and self.case.title.startswith("smallest"))
+        configurations = self.first or self.is_fullest or (self.in_float64 and self.case.way == "smallest")
         return self.gradients and configurations and bool(self.subject.floats(self.case, ("data", "parameter")))
 
     @property
@@ -113,12 +113,11 @@ class Situation:
         if not self.differentiable or self.case.options.get(row.surrogate):
             return False  # by design the gradient is not the derivative of the values
         if self.kind == "shape":
-            whole = self.is_fullest or self.case.title.endswith("length 0")
-            return whole and self.case.title.endswith(GRADIENT_SHAPES)
+            return self.case.shape == WITHOUT_TOKENS or (self.is_fullest and self.case.shape in GRADIENT_SHAPES)
         if self.kind == "main":
             more = self.most == "fullest"  # the call with all arguments is also drawn without masks
-            less = self.case.title == "without numbers" or (more and self.case.title == "without masks")
-            return not less and (self.laws or self.case.title != "everything but masks")
+            less = self.case.way == "without numbers" or (more and self.case.way == "without masks")
+            return not less and (self.laws or self.case.way != "everything but masks")
         return self.kind in ("cancelling", "tied")
 
     @property

@@ -224,7 +224,7 @@ def gradients(subject, case, situation):
 
     These are the mixed batch with the most arguments in the first dtype and in float64.
     """
-    compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.case.title == "smallest")
+    compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or case.way == "smallest")
     both = situation.kind == "main" and situation.gradients_with_weights
     reference = situation.reference if compared else None
     asked = (False, True) if both else situation.with_weights[:1]

@@ -98,7 +98,7 @@ class RowJudge:
         self._exact, self._evidence = {}, []
         # the arguments and options that were given, the masks that had padding in them, and why there is no gradient
         self._given, self._masks, self._untraceable = set(), set(), ""
-        self._right_of_rank = {}
+        self._right_of_rank, self._smallest = {}, {}
         self._began, self.done, self._reference, self._proposal, self._unnamed = 0.0, False, None, None, None
         # of the guarantees that are waived for this function no cause is looked for
         self._waived = {
@@ -364,7 +364,7 @@ class RowJudge:
         gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
         gradients = gradients and not self._untraceable
         situation = Situation(subject, case, kind, first, gradients, scope.laws and first, self._reference)
-        run, wrong, refused = Runner(report, subject, case, situation), [], False
+        run, wrong, refused = Runner(report, subject, case, situation, self._smallest), [], False
         for weights in situation.with_weights:
             found = run("agreement", functools.partial(definition.agreement_by_guarantee, return_weights=weights))
             if any(finding.message and finding.check not in (DTYPE, *self._waived) for finding in found):
@@ -391,7 +391,7 @@ class RowJudge:
             except Untraceable as error:
                 report.guarantees[GRADIENT].why = self._untraceable = str(error)
                 situation = replace(situation, gradients=False)
-                run = Runner(report, subject, case, situation)
+                run = Runner(report, subject, case, situation, self._smallest)
                 found = run(name, check.run) if check.applies(situation) else []
             if (
                 name == "NaN in padding"
@@ -513,7 +513,7 @@ def _structure(case, kind):
     given = tuple((k, v.shape, v.dtype.kind) for k, v in case.values.items() if v is not None)
     kind = "main" if kind == "way" else kind
     dtypes = tuple(sorted(case.dtypes.items()))
-    return kind, given, tuple(sorted(case.options.items())), case.title.partition(", ")[2], dtypes
+    return kind, given, tuple(sorted(case.options.items())), case.title.removeprefix(case.way), dtypes
 
 
 def _worst(measure, finding):

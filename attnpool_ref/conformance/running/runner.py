@@ -37,8 +37,10 @@ class Runner:
     In its methods, ``name`` and ``run`` are the name and the function of a check.
     """
 
-    def __init__(self, report, subject, case, situation):
+    def __init__(self, report, subject, case, situation, smallest):
+        """``smallest`` is a dict, shared by the runners of a function, of the smallest failing cases by their kinds."""
         self.report, self.subject, self.case, self.situation = report, subject, case, situation
+        self.smallest = smallest
 
     def __call__(self, name, run):
         """Runs the check ``name``, whose function is ``run``; adds its findings to the report, and returns them.
@@ -81,8 +83,11 @@ class Runner:
     def _smallest(self, name, run, finding):
         small, found = self.case, finding
         if not self._is_explained(finding.check):
-            small = shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
-            small = self._by_seed(name, run, small, finding)
+            key = finding.check, self.situation.kind, self.case.title
+            small = self.smallest.get(key)
+            if small is None or self._alike(name, run, small, finding) is None:  # that of another dtype may do
+                small = shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
+                small = self.smallest[key] = self._by_seed(name, run, small, finding)
             found = self._alike(name, run, small, finding) or finding
         got = answer_to(self.subject, found)
         return Failure(
