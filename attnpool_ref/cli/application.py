@@ -241,6 +241,36 @@ def show(name):
     showing.run(name)
 
 
+@application.command("vectors")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option(
+    "--output", type=click.Path(file_okay=False), required=True, help="The folder of the files; it is made if missing."
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("json", "safetensors")),
+    default="json",
+    show_default=True,
+    help="Their format.",
+)
+def vectors_command(names, output, kind):
+    """Write files of inputs and expected results for tests of a port in any language, one for each function.
+
+    Without NAME, for all poolings, scores and normalizers that have them. Each number is exact in every dtype that the
+    case is for.
+    """
+    from attnpool_ref.conformance import vectors
+
+    try:
+        files = vectors.write(names, output, kind)
+    except (ValueError, OSError) as error:
+        raise Refused(str(error)) from None
+    click.echo(
+        f"{len(files)} file{'s' * (len(files) != 1)}, {sum(file.stat().st_size for file in files):,} bytes: {output}"
+    )
+
+
 @application.command(cls=JudgingCommand)
 @click.argument("candidate", required=False)
 @click.option("--layouts", is_flag=True, help="With --only: also judge the forms for packed tokens and for chunks.")

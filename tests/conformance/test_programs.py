@@ -29,8 +29,8 @@ def command_of(way=""):
 
 def judged(way="", **options):
     program = Program(command_of(way))
-    form = options.pop("mask_form", program.greeting.mask)
-    candidate = Candidate(program.functions(form), arrays=ProgramArrays(program), mask_form=form, **options)
+    form = options.pop("mask_form", program.mask_form)
+    candidate = Candidate(program.callables(form), arrays=ProgramArrays(program), mask_form=form, **options)
     (row,) = judge(candidate, only=("mean_pooling",), **QUICK).rows
     return row
 
@@ -74,7 +74,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("way", ANSWERS)
 def test_an_answer_that_breaks_the_protocol_gets_a_sentence(way):
-    function = Program(command_of(way)).functions("boolean")["mean_pooling"]
+    function = Program(command_of(way)).callables("boolean")["mean_pooling"]
     with pytest.raises(ProtocolError, match=re.escape(ANSWERS[way])):
         function(**X)
         time.sleep(0.5)  # for a flood to arrive
@@ -90,7 +90,7 @@ ENDS = {
 
 @pytest.mark.parametrize("way", ENDS)
 def test_a_program_that_dies_is_started_again(way):
-    function = Program(command_of(way)).functions("boolean")["mean_pooling"]
+    function = Program(command_of(way)).callables("boolean")["mean_pooling"]
     for _ in range(2):
         with pytest.raises(ProgramError, match=re.escape(ENDS[way])):
             function(**X)
@@ -113,7 +113,7 @@ def test_a_result_of_another_shape_breaks_the_guarantee_of_shapes():
 GREETINGS = {
     "a list": 'its first answer is [], needs `functions` and `dtypes`, as in {"functions": ["mean_pooling"]',
     "no dtypes": "needs `functions` and `dtypes`",
-    "no functions": "`functions` is {}, needs a list of names",
+    "no functions": "`functions` is [], needs a list of names",
     "an unknown function": '`functions` has "mean_poling", which cannot be judged; did you mean mean_pooling',
     "a function of states": '`functions` has "mean_state"',
     "parameters that are no list": '`functions` has "x" for mean_pooling, needs a list of its arguments\' names',

@@ -6,6 +6,7 @@ protocol.
 
 import contextlib
 import inspect
+import itertools
 import json
 import queue
 import shlex
@@ -13,7 +14,6 @@ import signal
 import subprocess
 import threading
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,63 +31,11 @@ LONGEST = 2**26  # bytes of an answer; the largest result of a call has 2 MB
 UNREAD = 4  # lines that are read ahead: a program that floods its output is not read any further
 TAIL = 1000  # bytes of standard error that are shown when a program dies
 ENCODINGS = ("base64", "data")  # of arrays, the faster one first
+EXAMPLE = '{"functions": ["mean_pooling"], "dtypes": ["float32"]}'
 
 
 class ProgramError(Exception):
     """Exception for an error that a program answers, or for a program that cannot be started or has died."""
-
-
-@dataclass(frozen=True)
-class Greeting:
-    """First answer of a program.
-
-    Attributes:
-      name, version: those of the program, for reports.
-      functions: for each function the names of its parameters, or None for those of :func:`signature`.
-      dtypes: the names of the floating dtypes that it takes.
-      encodings: the encodings of arrays that it reads, of :data:`ENCODINGS`.
-      mask: the form of its masks, one of ``MASK_FORMS``.
-    """
-
-    name: str
-    version: str
-    functions: dict[str, list[str] | None]
-    dtypes: tuple[str, ...]
-    encodings: tuple[str, ...]
-    mask: str
-
-
-def greeting_of(said, command):
-    """Returns the :class:`Greeting` of a program's first answer, a JSON value.
-
-    Raises:
-      ProtocolError: the answer lacks something, or has a name that does not exist.
-    """
-    example = '{"functions": ["mean_pooling"], "dtypes": ["float32"]}'
-    if not isinstance(said, dict) or not {"functions", "dtypes"} <= said.keys():
-        raise ProtocolError(f"its first answer is {brief(said)}, needs `functions` and `dtypes`, as in {example}")
-    functions = said["functions"]
-    functions = dict.fromkeys(functions) if isinstance(functions, list) else functions
-    if not isinstance(functions, dict) or not functions:
-        raise ProtocolError(f"`functions` is {brief(functions)}, needs a list of names, as in {example}")
-    for name, parameters in functions.items():
-        if name not in table.BY_NAME or table.get(name).state:
-            near = table.did_you_mean(str(name), table.BY_NAME)
-            raise ProtocolError(f"`functions` has {brief(name)}, which cannot be judged{near}")
-        if not isinstance(parameters, (list, type(None))) or not all(isinstance(p, str) for p in parameters or ()):
-            raise ProtocolError(f"`functions` has {brief(parameters)} for {name}, needs a list of its arguments' names")
-    floats = [name for name in DTYPES if "float" in name]
-    dtypes = _known(said, "dtypes", floats, None)
-    encodings = _known(said, "encodings", ENCODINGS, ["data"])
-    (mask,) = _known({"mask": [said["mask"]]} if "mask" in said else {}, "mask", MASK_FORMS, ["boolean"])
-    return Greeting(str(said.get("name", command)), str(said.get("version", "")), functions, dtypes, encodings, mask)
-
-
-def _known(said, key, known, default):
-    given = said.get(key, default)
-    if not isinstance(given, list) or not given or not all(each in known for each in given):
-        raise ProtocolError(f"`{key}` is {brief(given)}, needs one or more of {', '.join(known)}")
-    return tuple(given)
 
 
 class Program:
@@ -95,8 +43,12 @@ class Program:
 
     Attributes:
       command: the command line.
-      first_line: the line that the judge writes first.
-      greeting: the :class:`Greeting`.
+      name, version: what the program calls itself.
+      functions: for each function the names of its parameters, or None for those of :func:`signature`.
+      dtypes: the names of the floating dtypes that it takes.
+      encodings: the encodings of arrays that it reads.
+      mask_form: the form of its masks, one of ``MASK_FORMS``.
+      ids: the numbers of further calls.
     """
 
     first_line = json.dumps({"attnpool": VERSION})
@@ -106,17 +58,24 @@ class Program:
 
         Raises:
           ProgramError: the command cannot be started, or the program dies or does not answer.
-          ProtocolError: the first answer is not valid.
+          ProtocolError: the first answer lacks something, or has a name that does not exist.
         """
-        self.command, self._limit, self._count = command, limit, 0
+        self.command, self._limit, self.ids = command, limit, itertools.count(1)
         self._process: Any = None
-        self.greeting = greeting_of(self._start(), command)
+        said = self._start()
+        if not isinstance(said, dict) or not {"functions", "dtypes"} <= said.keys():
+            raise ProtocolError(f"its first answer is {brief(said)}, needs `functions` and `dtypes`, as in {EXAMPLE}")
+        self.name, self.version = str(said.get("name", command)), str(said.get("version", ""))
+        self.functions = _functions(said["functions"])
+        self.dtypes = _known(said["dtypes"], "dtypes", [name for name in DTYPES if "float" in name])
+        self.encodings = _known(said.get("encodings", ["data"]), "encodings", ENCODINGS)
+        (self.mask_form,) = _known([said.get("mask", "boolean")], "mask", MASK_FORMS)
 
-    def functions(self, mask_form):
+    def callables(self, mask_form):
         """Returns the program's functions by name, as callables; ``mask_form`` is the form of their masks."""
         return {
             name: ProgramFunction(self, name, signature(name, mask_form, parameters))
-            for name, parameters in self.greeting.functions.items()
+            for name, parameters in self.functions.items()
         }
 
     def call(self, request):
@@ -139,11 +98,6 @@ class Program:
         if not isinstance(answer.get("results"), list):
             raise ProtocolError(f"answers {brief(answer)}, needs `results`, a list of arrays, or `error`")
         return [decoded(part) for part in answer["results"]]
-
-    def next_id(self):
-        """Returns the number of the next call."""
-        self._count += 1
-        return self._count
 
     def _start(self):
         """Starts the process, and returns its first answer."""
@@ -188,12 +142,9 @@ class Program:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE)
         code = self._process.returncode
-        if code is None:
-            how = "closed its output"
-        elif code < 0:
+        how = "closed its output" if code is None else f"ended with status {code}"
+        if code is not None and code < 0:
             how = f"was killed by signal {-code} ({signal.strsignal(-code)})"
-        else:
-            how = f"ended with status {code}"
         return self._stopped(ProgramError, f"the program {how}")
 
     def _stopped(self, kind, words):
@@ -204,6 +155,26 @@ class Program:
         self._end()
         said = bytes(self._tail[-TAIL:]).decode(errors="replace").strip()
         return kind(f"{words}; its standard error: {said}" if said else words)
+
+
+def _functions(said):
+    """Returns the functions of a program's first answer: the names of parameters, or None, by name."""
+    functions = dict.fromkeys(said) if isinstance(said, list) else said
+    if not isinstance(functions, dict) or not functions:
+        raise ProtocolError(f"`functions` is {brief(said)}, needs a list of names, as in {EXAMPLE}")
+    for name, parameters in functions.items():
+        if name not in table.BY_NAME or table.get(name).state:
+            near = table.did_you_mean(str(name), table.BY_NAME)
+            raise ProtocolError(f"`functions` has {brief(name)}, which cannot be judged{near}")
+        if not isinstance(parameters, (list, type(None))) or not all(isinstance(p, str) for p in parameters or ()):
+            raise ProtocolError(f"`functions` has {brief(parameters)} for {name}, needs a list of its arguments' names")
+    return functions
+
+
+def _known(given, key, known):
+    if not isinstance(given, list) or not given or not all(each in known for each in given):
+        raise ProtocolError(f"`{key}` is {brief(given)}, needs one or more of {', '.join(known)}")
+    return tuple(given)
 
 
 def _end(process):
@@ -218,11 +189,9 @@ def _end(process):
 def _read_lines(stream, lines):
     """Puts lines into a queue until the end, which is an empty line, or until nobody takes them."""
     with contextlib.suppress(OSError, ValueError):  # the pipe was closed
-        while lines.qsize() < UNREAD:
-            line = stream.readline(LONGEST)
+        while lines.qsize() < UNREAD and (line := stream.readline(LONGEST)):
             lines.put(line)
-            if not line:
-                return
+    lines.put(b"")
 
 
 def _read_tail(stream, tail):
@@ -239,29 +208,20 @@ def _cut(line):
 
 
 def signature(name, mask_form, parameters=None):
-    """Returns the signature of a program's function, whose parameters are keywords.
+    """Returns the signature of a program's function; all parameters are keywords.
 
-    Args:
-      name: the name of the function.
-      mask_form: the form of the program's masks.
-      parameters: the names of the parameters; None takes the masks and the arguments that the definition requires.
+    ``parameters`` has their names; None takes the masks, in their form, and the arguments that the definition requires.
     """
     row, ours = table.get(name), contract.signature_of(oracle_of(name)).parameters
     required = [key for key, parameter in ours.items() if parameter.default is parameter.empty]
     if parameters is None:
         masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
-        if mask_form == "lengths":
-            masks = [key.replace("mask", "lengths") for key in masks]
-        if mask_form == "segments":
-            masks = ["segment_ids", "num_segments"]
+        masks = [key.replace("mask", "lengths") for key in masks] if mask_form == "lengths" else masks
+        masks = ["segment_ids", "num_segments"] if mask_form == "segments" else masks
         parameters = dict.fromkeys([*required, *masks])
+    default = dict.fromkeys(parameters) | dict.fromkeys(required, inspect.Parameter.empty)
     keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Signature(
-        [
-            inspect.Parameter(key, keyword, default=inspect.Parameter.empty if key in required else None)
-            for key in parameters
-        ]
-    )
+    return inspect.Signature([inspect.Parameter(key, keyword, default=default[key]) for key in parameters])
 
 
 class ProgramFunction:
@@ -273,7 +233,7 @@ class ProgramFunction:
 
     def __call__(self, **values):
         """Returns the results, a list of arrays."""
-        return self.program.call(self.request(self.program.next_id(), values))
+        return self.program.call(self.request(next(self.program.ids), values))
 
     def request(self, number, values, readable=False):
         """Returns a call as a JSON value; ``number`` is its id. Arrays are in base64, if the program reads it.
@@ -285,7 +245,7 @@ class ProgramFunction:
         """
         arguments, options = {}, {}
         order = reversed(ENCODINGS) if readable else ENCODINGS
-        encoding = next(each for each in order if each in self.program.greeting.encodings)
+        encoding = next(each for each in order if each in self.program.encodings)
         for key, value in values.items():
             if callable(value):
                 raise NotApplicable(f"a program cannot be given a function, such as `{key}`")

@@ -30,8 +30,7 @@ class Hazard:
       says: what goes wrong in published code, a sentence.
       cases: a function from the plain case, with masks of real tokens only, to cases.
       known: with what the descriptions of the judge's mistakes begin that the group rejects.
-      others: further mistakes: functions from a :class:`~attnpool_ref.conformance.causes.wrong_answers.Call` to the wrong
-        results, or to None if the mistake is not possible in the call; by description.
+      others: further mistakes, pairs of a description and a function from a call to the wrong results.
     """
 
     name: str
@@ -127,7 +126,8 @@ def _huge_scores(main):
 
 def _ties(main):
     values = {key: main.values[key] for key, _ in _tokens(main)}
-    yield main.with_values("integers", **{k: np.where(np.abs(v) < 1, 1, np.round(v)) for k, v in values.items()})
+    whole = {key: np.where(np.abs(value) < 1, 1, np.round(value)) for key, value in values.items()}
+    yield replace(main.with_values("integers", **whole), exact=frozenset(whole))
 
 
 def _infinite(main):
@@ -202,7 +202,6 @@ def _of_the_first_example(call):
     return call.oracle(**{key: np.broadcast_to(call.values[key][:1], call.values[key].shape) for key in keys[-1:]})
 
 
-_IGNORES = ("ignores the mask", "ignores all masks")
 _PRODUCT = ("multiplies padding by 0: 0 times NaN, and 0 times inf, is NaN", _changed_at_padding(lambda x: x * 0.0))
 
 # fmt: off
@@ -210,7 +209,7 @@ HAZARDS = (
     Hazard("plain", "Axes are read in another order, or an argument or a factor is forgotten.", _plain,
            ("ignores `", "no 1/sqrt(d)", "does not divide by"), (("reads each matrix column by column", _columns_first),)),
     Hazard("lengths", "The mask is ignored, or sums are divided by the padded length: vectors depend on the batch.", _right,
-           (*_IGNORES, "takes the mean over the padded length", "takes the last position, also if it is padding")),
+           ("ignores the mask", "takes the mean over the padded length", "takes the last position, also if it is padding")),
     Hazard("padding on the left", "Real tokens are counted from the left; tokenizers of decoders put padding there.", _left,
            ("counts the real tokens from the left", "takes the token at index (number of real tokens - 1)")),
     Hazard("holes", "The mask is replaced by a first and a last position; prompts and special tokens leave holes in it.",

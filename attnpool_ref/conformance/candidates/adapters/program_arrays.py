@@ -13,8 +13,8 @@ from attnpool_ref.conformance.candidates.adapters import NumpyArrays, numpy_dtyp
 DTYPES = ("bool", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64")
 """Names of the dtypes of arrays in JSON."""
 
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""Numbers that JSON lacks, by the strings in their place."""
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+"""The strings in place of the numbers that JSON lacks."""
 
 LONGEST_LINE = 100_000
 """Largest number of characters of a call that is printed: shells take no longer arguments."""
@@ -42,11 +42,10 @@ class ProgramArrays(NumpyArrays):
         return "a program"
 
     def versions(self):
-        greeting = self.program.greeting
-        return super().versions() | ({greeting.name: greeting.version} if greeting.version else {})
+        return super().versions() | ({self.program.name: self.program.version} if self.program.version else {})
 
     def supports(self, dtype):
-        return dtype in self.program.greeting.dtypes and super().supports(dtype)
+        return dtype in self.program.dtypes and super().supports(dtype)
 
     def array(self, value, dtype):
         return value.astype(np.int32) if value.dtype.kind in "iu" else super().array(value, dtype)
@@ -72,12 +71,7 @@ def numbers(array):
     [1.5, '-Infinity', 'NaN', 0.0]
     """
     flat = array.reshape(-1).astype(np.int64 if array.dtype.kind in "biu" else np.float64)
-    found = flat.tolist()
-    if np.all(np.isfinite(flat)):
-        return found
-    return [
-        each if math.isfinite(each) else next(k for k, v in NOT_FINITE.items() if str(v) == str(each)) for each in found
-    ]
+    return [each if math.isfinite(each) else json.dumps(each) for each in flat.tolist()]
 
 
 def encoded(array, encoding="data"):
@@ -127,12 +121,10 @@ def brief(value):
 
 
 def _number(value):
-    if isinstance(value, (int, float)):
-        return value
-    if isinstance(value, str) and value in NOT_FINITE:
-        return NOT_FINITE[value]
-    null = " (JSON.stringify writes NaN as null)" if value is None else ""
-    raise ProtocolError(f"`data` has {brief(value)}, needs numbers, {', '.join(map(repr, NOT_FINITE))}{null}")
+    if not isinstance(value, (int, float)) and value not in NOT_FINITE:
+        null = " (JSON.stringify writes NaN as null)" if value is None else ""
+        raise ProtocolError(f"`data` has {brief(value)}, needs numbers, {', '.join(map(repr, NOT_FINITE))}{null}")
+    return float(value)
 
 
 def _bytes(text):
