@@ -1,5 +1,7 @@
 """Start of the program that ``attnpool check --command`` names."""
 
+from typing import Any
+
 from attnpool_ref.cli.candidate import Named
 from attnpool_ref.cli.exits import Refused
 from attnpool_ref.conformance.candidates import Candidate
@@ -23,7 +25,7 @@ class Command(Named):
             raise Refused(f"{self.words}: {error}") from None
         if self.row and self.row not in program.functions:
             raise Refused(f"{self.words} has no function {self.row}, only {listed(program.functions)}")
-        calls = dict(self.calls or {}) | {"arrays": ProgramArrays(program)}
+        calls: dict[str, Any] = dict(self.calls or {}) | {"arrays": ProgramArrays(program)}
         calls["mask_form"] = calls.get("mask_form") or program.mask_form
         names = self.only or ([self.row] if self.row else program.functions)
         return Candidate(program.callables(calls["mask_form"]), **calls), tuple(dict.fromkeys(names))

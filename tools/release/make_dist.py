@@ -1,8 +1,8 @@
 """Command that builds the wheel and the sdist into ``dist/``, checks them, and runs them outside of the checkout.
 
 ``make dist`` runs it with the tools of the extra ``dist``. It installs the wheel with its extras into a new
-environment, and runs the doctests of both packages and the README's commands there, in an empty folder. It unpacks the
-sdist, and runs its ``make test``.
+environment, and runs the doctests of both packages and the README's commands there, in an empty folder. It writes the
+vectors of all functions into ``build/attnpool-vectors-VERSION.zip``. It unpacks the sdist, and runs its ``make test``.
 
 If a step fails, only the steps that need it are skipped. The last lines have the time of each step. The exit status is
 1 if a step failed.
@@ -34,6 +34,7 @@ def main(arguments=None):
             (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
             check_files(steps, wheel, sdist)
             try_wheel(steps, wheel, Path(folder))
+            write_vectors(steps, wheel, Path(folder))
             if not options.quick:
                 try_sdist(steps, sdist, Path(folder))
     return steps.summary()
@@ -100,6 +101,14 @@ def try_wheel(steps, wheel, folder):
         steps.run(
             "the README with the wheel", [python, ROOT / "tools" / "studies" / "readme_walk.py", "--here"], cwd=empty
         )
+
+
+def write_vectors(steps, wheel, folder):
+    """Writes the vectors of all functions with the installed wheel, and packs them into an archive in ``build/``."""
+    files, version = folder / "vectors", wheel.name.split("-")[1]
+    command = [folder / "env" / "bin" / "attnpool", "vectors", "--output", files]
+    if steps.run("vectors of the wheel", command, cwd=folder):
+        print(shutil.make_archive(str(ROOT / "build" / f"attnpool-vectors-{version}"), "zip", folder, "vectors"))
 
 
 def try_sdist(steps, sdist, folder):

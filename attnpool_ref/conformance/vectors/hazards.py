@@ -118,7 +118,7 @@ def _poisoned(**poisons):
 
 def _huge_scores(main):
     given = main.given(*KINDS)
-    key = next((k for k in ("scores", main.row.sharpened, "query", "scale") if k in given), None)
+    key = next((k for k in ("scores", main.row.sharpened, "query", "scale") if k in given), "")
     for case in _right(main) if key else ():
         for power in (100, 12):
             yield case.with_values(f"`{key}` times 2^{power}", **{key: case.values[key] * 2.0**power})
