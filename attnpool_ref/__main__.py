@@ -19,9 +19,9 @@ def main():
     """
     missing = cli.missing("cli")
     if missing and sys.argv[1:2] == ["find"] and sys.argv[2:] and not sys.argv[2].startswith("-"):
-        from attnpool_ref.cli import search
+        from attnpool_ref.cli import finding
 
-        sys.exit(search.find(sys.argv[2:]))
+        sys.exit(finding.find(sys.argv[2:]))
     if missing:
         print(missing, file=sys.stderr)
         sys.exit(MISUSED)

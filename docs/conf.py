@@ -1,17 +1,20 @@
 """Settings of the site: ``make site`` builds it with Sphinx from the pages of this folder and the docstrings."""
 
 import os
-import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 from docutils import nodes
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site")]
-os.environ["JAX_PLATFORMS"] = "cpu"  # nothing is computed, and no other device is looked for
+sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site"), str(ROOT / "tools" / "generate")]
+os.environ["JAX_PLATFORMS"] = "cpu"  # no other device is looked for
+os.environ["MPLBACKEND"] = "svg"  # no window is opened
 
+import site_interactive  # noqa: E402
 import site_links  # noqa: E402
+import site_notebooks  # noqa: E402
 import site_reference  # noqa: E402
 
 import attnpool_ref  # noqa: E402
@@ -19,6 +22,9 @@ import attnpool_ref  # noqa: E402
 project = "attnpool"
 author = "The attnpool authors"
 version = release = attnpool_ref.__version__
+address = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["metadata"]["hooks"]["custom"][
+    "address"
+]
 language = "en"
 smartquotes = False  # options begin with two hyphens
 
@@ -27,15 +33,17 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinxext.opengraph",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".markdown": "markdown"}
 root_doc = "index"
-exclude_patterns = ["README.md", "variants.md"]  # their places are the side bar and the reference
+exclude_patterns = ["README.md"]  # its place is the side bar
 
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 
@@ -43,7 +51,6 @@ autodoc_preserve_defaults = True
 autodoc_typehints = "none"
 napoleon_custom_sections = ["Source", "In JAX", "Packed"]
 napoleon_use_rtype = False
-python_maximum_signature_line_length = 100
 toc_object_entries = False  # the sections have the same names
 
 html_theme = "sphinx_book_theme"
@@ -54,24 +61,37 @@ html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_favicon = html_logo = "_static/logo.svg"
 html_context = {"default_mode": "auto"}
 html_theme_options = {
-    "logo": {"text": "attnpool", "alt_text": "attnpool"},
+    "logo": {"text": f"attnpool {version}", "alt_text": "attnpool"},
+    "repository_url": address,
+    "use_repository_button": bool(address),
+    "search_as_you_type": True,
+    "collapse_navbar": True,
+    "footer_content_items": ["extra-footer", "sourcelink"],
+    "extra_footer": f"attnpool {release}, by its authors. Apache License 2.0.",
     "navbar_persistent": [],  # the search is in the side bar
     "show_navbar_depth": 1,
     "show_toc_level": 2,
     "use_download_button": False,
     "use_fullscreen_button": False,
 }
-html_copy_source = False
-html_show_sourcelink = False
-html_show_copyright = False
+ogp_site_url = html_baseurl = os.environ.get("SITE_ADDRESS", "")  # of the published site: .github/workflows/pages.yml
+ogp_social_cards = {"enable": False}
+if html_baseurl:
+    html_theme_options |= {
+        "switcher": {"json_url": f"{html_baseurl}/versions.json", "version_match": os.environ["SITE_VERSION"]},
+        "check_switcher": False,  # the list may not be published yet
+        "primary_sidebar_end": ["version-switcher"],
+    }
 mathjax_path = "mathjax/tex-chtml.js"  # of this folder: the site asks no other host
 copybutton_exclude = ".linenos, .gp, .go"
 
 
 def setup(app):
-    """Has the reference written before the pages are read, and links changed as they are read."""
+    """Has generated pages and pictures written before the pages are read, and links changed as they are read."""
     site_reference.write()
+    site_notebooks.write()
     app.connect("autodoc-process-signature", site_reference.readable_signature)
+    app.connect("autodoc-process-docstring", site_reference.tabulated, priority=400)  # before napoleon, which is at 500
     app.connect("source-read", site_links.of_page)
     app.connect("include-read", site_links.of_included)
     app.connect("doctree-read", draw_dashes)
@@ -87,6 +107,6 @@ def draw_dashes(app, doctree):
 
 
 def copy_interactive_page(app, error):
-    """Copies the page of plain HTML and JavaScript, as it is."""
+    """Copies the page of plain HTML and JavaScript, and writes the numbers with which it is compared."""
     if not error:
-        shutil.copytree(ROOT / "docs" / "interactive", app.outdir / "interactive", dirs_exist_ok=True)
+        site_interactive.write(app.outdir / "interactive")

@@ -281,8 +281,8 @@ def run(out):
     _print_drift(screen, pairs)
     _print_ranking(screen, pairs)
     draw(pairs).savefig(out, dpi=130)
-    screen.print(f"Picture of the weights, wrong and right: {out}", soft_wrap=True)
     screen.print(f"{time.perf_counter() - start:.1f} s", style="dim")
+    screen.print(f"Open {out}: the weights, wrong and right.", soft_wrap=True)
 
 
 def _print_agreement(screen, pairs):

@@ -10,8 +10,7 @@ from rich.text import Text
 from attnpool_ref import formats
 from attnpool_ref.cli import NOTHING_FOUND
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.cli.finding import console, facts
-from attnpool_ref.cli.search import has_all, nothing_found
+from attnpool_ref.cli.finding import console, facts, has_all, nothing_found
 from attnpool_ref.formats.row import GIVEN
 from attnpool_ref.formats.sources.folders import remedy
 

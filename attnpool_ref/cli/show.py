@@ -18,9 +18,10 @@ from rich.text import Text
 
 import attnpool_ref
 from attnpool_ref import table
-from attnpool_ref.cli import finding, search
+from attnpool_ref.cli import finding
 from attnpool_ref.cli.exits import Refused
 from attnpool_ref.cli.finding import console, facts
+from attnpool_ref.table import names
 
 MARKS = {
     "[..., L, d]": ("an array; ... are leading batch axes, any number of them, the same for all data", r"\[\.\.\."),
@@ -100,7 +101,7 @@ def _row(name):
 
 def _find_elsewhere(name):
     """Prints what ``attnpool find`` finds; raises :class:`Refused` if it finds nothing."""
-    if not search.search([name], search.entries()):
+    if not finding.search([name], names.entries()):
         raise Refused(f"no function is called {name!r}{table.did_you_mean(name, table.BY_NAME)}")
     finding.find([name])
 
@@ -168,8 +169,8 @@ def _with_called(function, functions):
     """
     reached, waiting = {function.name: function}, [function]
     while waiting:
-        names = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}
-        for name in names & functions.keys() - reached.keys() - table.BY_NAME.keys():
+        used = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}
+        for name in used & functions.keys() - reached.keys() - table.BY_NAME.keys():
             reached[name] = functions[name]
             waiting.append(functions[name])
     return [function, *(node for name, node in functions.items() if name in reached and node is not function)]

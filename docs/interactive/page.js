@@ -8,7 +8,7 @@
     [0, 0, 0],
     [2.828, 2, 0],
     [0.707, 0.5, 0],
-  ]; // score, x, y: those of cases.json
+  ]; // score, x, y: those of site_interactive.py
   const PADDING = {
     zeros: [0, 0, 0],
     "left over": [1.5, -2, -1],
@@ -209,6 +209,15 @@
     at("check").textContent = document.documentElement.dataset.check = says;
   }
 
+  // Dark or light as the site's page around this one, which a switch changes; alone, as the system.
+  function colored() {
+    const site = window.frameElement?.ownerDocument.documentElement; // null on other hosts, and for files
+    const dark = site ? site.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    document.documentElement.classList.toggle("dark", dark);
+    document.documentElement.classList.toggle("light", !dark);
+    return site;
+  }
+
   choices("mistake", attnpool.MISTAKES, "times 0");
   choices("normalizer", attnpool.NORMALIZERS, "softmax");
   choices("padding", Object.keys(PADDING), "left over");
@@ -217,6 +226,8 @@
   at("controls").addEventListener("reset", () => setTimeout(draw)); // after the fields have their first values
   at("home").hidden = location.protocol === "file:"; // the site is not there
   document.documentElement.classList.toggle("framed", window.top !== window);
+  const site = colored();
+  if (site) new MutationObserver(colored).observe(site, { attributeFilter: ["data-theme"] });
   draw();
   if (new URLSearchParams(location.search).has("check")) checked();
 })();

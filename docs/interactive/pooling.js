@@ -1,8 +1,8 @@
 // Pooling of one sequence by scores, as attnpool_ref.attend does it, and with the usual mistakes in the mask.
 //
-// Runs in a page and in node. check(cases) compares it with numbers of attnpool_ref (cases.json, which
-// tools/generate/make_interactive.py writes): tests/docs/test_interactive.py calls it in node. In a browser, open
-// index.html?check from a server: the page compares itself and writes the result into
+// Runs in a page and in node. check(cases) compares it with numbers of attnpool_ref (of
+// tools/site/site_interactive.py): tests/docs/test_interactive.py calls it in node. In a browser, open
+// interactive/index.html?check of the site: the page compares itself and writes the result into
 // document.documentElement.dataset.check ("pass: ..." or "fail: ..."); or evaluate window.attnpoolCheck(cases).
 "use strict";
 

@@ -61,7 +61,7 @@ def test_without_its_extra_the_command_says_in_one_line_what_to_install(without,
         assert capsys.readouterr().err == f"attnpool: {said} not installed; in a clone: pip install -e '.[cli]'\n"
 
 
-@pytest.mark.parametrize("words", ["gem", "last token", "ABMIL", "Set Transformer"])
+@pytest.mark.parametrize("words", ["gem", "last token", "MaxSim", "Set Transformer"])
 def test_find_needs_no_extra_and_prints_the_same_text(words, capsys, monkeypatch):
     for columns in (60, 160):
         with_rich = run("find", words, columns=columns)

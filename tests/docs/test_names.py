@@ -1,60 +1,97 @@
-"""The index of names: each call is one of this version, what is left out is known, and words find it."""
+"""The names that ``attnpool find`` knows: each call is one of this version, the page has no other lines, words find it."""
 
+import ast
 import inspect
+import re
 
 import pytest
 from command import run
+from documents import ROOT
 from packages import PACKAGES
 
 import attnpool_flax
+import attnpool_ref
 from attnpool_ref import table
-from attnpool_ref.cli import search
+from attnpool_ref.cli import finding
 from attnpool_ref.table import names
-from attnpool_ref.table.names.entry import Entry
 
-SHOWN = [entry for group in names.GROUPS for entry in group.shown]
+PAGE = ROOT / "attnpool_ref" / "table" / "names.md"
+ENTRIES = names.entries()
+NUMPY = {"abs", "arange", "broadcast_to", "concatenate", "log1p", "relu", "sqrt", "swapaxes", "tanh", "where", "zeros"}
+FOREIGN = {*NUMPY, "f", "g"}
+"""Functions that a call may use besides those of attnpool: NumPy's and JAX's, and f and g of the reader."""
 
 
-def test_nothing_is_left_out_and_what_is_shown_is_in_both_packages():
-    assert {why for entry in names.ENTRIES for why in entry.missing} == set()
-    assert len(SHOWN) == len(names.ENTRIES)
-    classes = {name for name in dir(attnpool_flax) if inspect.isclass(getattr(attnpool_flax, name))}
-    for entry in SHOWN:
+def wrong(call):
+    """Returns the reasons why a call does not work in this version."""
+    found = [
+        node for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    return [why for node in found if node.func.id not in FOREIGN for why in wrong_arguments(node)]
+
+
+def wrong_arguments(node):
+    name = node.func.id
+    if name not in attnpool_ref.__all__:
+        return [name]
+    given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    signature = inspect.signature(getattr(attnpool_ref, name))
+    spread = any(keyword.arg is None for keyword in node.keywords)  # **maps stands for all other required arguments
+    try:
+        (signature.bind_partial if spread else signature.bind)(*node.args, **given)
+    except TypeError as error:
+        return [f"{name}: {error}"]
+    options = table.BY_NAME[name].options if name in table.BY_NAME else {}
+    return [
+        f"{name}: {key}={value.value!r}"
+        for key, value in given.items()
+        if isinstance(value, ast.Constant) and isinstance(options.get(key), tuple) and value.value not in options[key]
+    ]
+
+
+def test_each_call_is_one_of_both_packages():
+    assert {entry.names[0]: wrong(entry.call) for entry in ENTRIES if wrong(entry.call)} == {}
+    for entry in ENTRIES:
         assert all(set(entry.functions) <= set(package.__all__) for package in PACKAGES), entry.names
-        assert entry.module in classes | {""}, entry.names
+        assert not entry.module or inspect.isclass(getattr(attnpool_flax, entry.module)), entry.names
+        assert entry.note and entry.source, entry.names
 
 
-def test_a_call_that_is_none_of_this_version_is_left_out():
-    def missing(call, *takes):
-        return Entry(("name",), call, "source", "differs", takes=takes).missing
-
-    assert missing("mean_pooling(x, mask)") == missing("tanh(mean_pooling(x)) + f(y.g())") == missing("") == ()
-    assert missing("mean_poling(x)\nmean_pooling(y)") == ("mean_poling",)
-    assert missing("first_pooling(x, masks=mask)") == ("first_pooling: got an unexpected keyword argument 'masks'",)
-    assert missing("first_pooling(x, mask, y)") == ("first_pooling: too many positional arguments",)
-    assert missing("bidaf_attention(x, y)") == ("bidaf_attention: missing a required argument: 'kernel'",)
-    assert missing("bidaf_attention(x, y, **maps)") == ()
-    assert missing('attend(s, v, normalizer="tanh")') == ("attend: normalizer='tanh'",)
-    assert missing('attend(s, v, normalizer="sparsemax")') == ()
-    assert missing("mean_pooling(x)", "mean_pooling x[..., L, d]", "attend normalizer=softmax") == ()
-    assert missing("mean_pooling(x)", "mean_pooling x[L]", "attend normalizer=x") == (
-        *("mean_pooling x[L]", "attend normalizer=x"),
-    )
+def test_a_call_that_is_none_of_this_version_is_wrong():
+    assert wrong("mean_pooling(x, mask)") == wrong("tanh(mean_pooling(x)) + f(y.g())") == wrong("") == []
+    assert wrong("mean_poling(x)\nmean_pooling(y)") == ["mean_poling"]
+    assert wrong("first_pooling(x, masks=mask)") == ["first_pooling: got an unexpected keyword argument 'masks'"]
+    assert wrong("first_pooling(x, mask, y)") == ["first_pooling: too many positional arguments"]
+    assert wrong("bidaf_attention(x, y)") == ["bidaf_attention: missing a required argument: 'kernel'"]
+    assert wrong("bidaf_attention(x, y, **maps)") == []
+    assert wrong('attend(s, v, normalizer="tanh")') == ["attend: normalizer='tanh'"]
+    assert wrong('attend(s, v, normalizer="sparsemax")') == []
 
 
-def test_every_dense_row_is_named_by_an_entry():
-    named = {name for entry in SHOWN for name in entry.functions}
-    missing = [row.name for row in table.VARIANTS if row.family != "segments" and row.name not in named]
-    assert missing == [], "add an Entry that calls it to a file of attnpool_ref/table/names/"
+def test_the_page_has_only_headings_entries_and_their_items():
+    _, *subjects = PAGE.read_text(encoding="utf-8").split("\n## ")
+    lines = [line for subject in subjects for line in subject.splitlines()[1:] if line]
+    entry, item, continued = r"\* \*\*[^*]+\*\*(;|$)", r"  \* \S", r" {2}( {2})?(?![-+*>#]|\d+[.)] )\S"
+    assert [line for line in lines if not re.match(f"{entry}|{item}|{continued}", line)] == []
+    assert sum(line.startswith("* ") for line in lines) == len(ENTRIES) > 150
+
+
+def test_a_function_that_no_entry_names_is_found_by_its_name_and_its_first_line(monkeypatch):
+    monkeypatch.setattr(names, "entries", list)
+    for words in (["semantic_match"], ["code-wise", "attention"], ["SimKGC"]):
+        result = run("find", *words)
+        assert result.exit_code == 0, words
+    expected = "power_mean_pooling; GeM pooling\n    power_mean_pooling(x, mask, p)"
+    assert run("find", "GeM").stdout.startswith(expected)
 
 
 def test_an_entry_is_found_by_each_of_its_names():
-    first = [entry.names[0] for entry in names.ENTRIES]
+    first = [entry.names[0] for entry in ENTRIES]
     assert len(set(first)) == len(first)
-    for entry in SHOWN:
+    for entry in ENTRIES:
         for name in entry.names:
             for written in (name, name.upper(), name.lower().replace("-", ""), name.replace("-", " ")):
-                assert entry in search.search(written.split(), SHOWN), written
+                assert entry in finding.search(written.split(), ENTRIES), written
 
 
 FIRST = {

@@ -1,7 +1,8 @@
 """Numbers that the pictures of ``docs/pictures/`` show: weights on padding, means by layout, poolings and their parts."""
 
 import numpy as np
-from pictures import batch, families, heat, layouts
+import pytest
+from pictures import batch, families, heat, layouts, sentences
 
 
 def test_weights_of_the_batch_leak_only_without_the_mask():
@@ -29,3 +30,9 @@ def test_most_of_the_weight_is_on_the_lesion_only_with_the_mask():
     assert not weights[~mask].any() and mask[lesion].all()
     assert weights[lesion].sum() > 0.5 > without[lesion].sum()
     assert without[~mask].sum() > 0.3
+
+
+def test_attention_pooling_weighs_the_words_of_a_sentence_differently_from_the_mean():
+    for tokens, weights in sentences.results():
+        assert weights.sum() == pytest.approx(1, abs=1e-6)
+        assert weights.max() > 1.4 / len(tokens)

@@ -33,7 +33,7 @@ def packed(include_prompt):
 
 
 def every_mode(mask, include_prompt):
-    """The recipes of docs/which.md, one after another."""
+    """The calls of attnpool_ref/table/names.md, one after another."""
 
     def pool(package, arrays):
         x, positions = arrays["x"], package.token_positions(mask)

@@ -1,19 +1,17 @@
-"""Bibliography: reads ``docs/references.bib``, writes ``docs/references.md`` and ``attnpool_ref/table/sources.py``."""
+"""Bibliography: reads ``docs/references.bib``, writes ``attnpool_ref/table/sources.py`` and a page of the site."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BIB, PAGE, MODULE = ROOT / "docs/references.bib", ROOT / "docs/references.md", ROOT / "attnpool_ref/table/sources.py"
+BIB, MODULE = ROOT / "docs/references.bib", ROOT / "attnpool_ref/table/sources.py"
 
 INTRODUCTION = """
-<!-- Written by tools/generate/bibliography.py from docs/references.bib (`make docs`), not by hand. -->
-
 # References
 
-Every paper, book and website that the documentation names. [variants.md](variants.md) and `attnpool show` name sources by
-these keys. [references.bib](references.bib) has the same entries for LaTeX.
+Every paper, book and website that the documentation names. `attnpool list` and `attnpool show` name sources by these
+keys. [references.bib](/references.bib) has the same entries for LaTeX.
 """.strip()
 
 MODULE_HEAD = '''"""Sources of the functions: papers, books and software. Written from ``docs/references.bib`` by ``make docs``, not by hand."""'''
@@ -72,7 +70,7 @@ def _reference(key, fields):
 
 
 def page():
-    """Returns the text of ``docs/references.md``."""
+    """Returns the text of the site's page."""
     lines = [f"* `{reference.key}`: {reference}{_link(reference)}" for reference in read().values()]
     return INTRODUCTION + "\n\n" + "\n".join(lines) + "\n"
 
@@ -90,5 +88,4 @@ def module():
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
     MODULE.write_text(module(), encoding="utf-8")

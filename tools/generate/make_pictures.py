@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pictures import batch, families, heat, layouts, proof, speed, terminal
+from pictures import batch, families, heat, layouts, sentences, speed, terminal
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
 PICTURES = {
@@ -10,7 +10,7 @@ PICTURES = {
     "families": families.draw,
     "heat": heat.draw,
     "layouts": layouts.draw,
-    "proof": proof.draw,
+    "sentences": sentences.draw,
     "speed": speed.draw,
     "terminal": terminal.draw,
 }

@@ -8,14 +8,20 @@ import posixpath
 import re
 from pathlib import Path
 
+from site_notebooks import with_pictures
+from site_tabs import tabbed
+
 from attnpool_ref.table import names
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 LINK = re.compile(r"\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 LISTED = re.compile(r"^ *\* \[[^\]]*\]\(([^)#]+)\)", re.MULTILINE)
 ELSEWHERE = {
     "docs/README.md": "index.md",
-    "docs/variants.md": "reference/index.rst",
+    "docs/references.bib": "reference/references.markdown",
+    "attnpool_ref/README.md": "reference/index.rst",
+    "attnpool_ref/table/names.md": "which.md",
     "docs/interactive/index.html": "project/interactive.rst",
     **{
         f"{name}.md": f"project/{name.lower()}.markdown" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
@@ -25,9 +31,8 @@ ELSEWHERE = {
 
 TERMS = {
     "masks": ("segment_ids", "lengths", "NaN", "padding"),
-    "judging": ("waiver",),
+    "judging": ("torch", "PyTorch", "waiver"),
     "guides/sentence-embeddings": ("left padding",),
-    "guides/library-author": ("torch", "PyTorch"),
     "deploying": ("bfloat16",),
     "scale": ("packed", "chunks"),
 }
@@ -36,9 +41,6 @@ TERMS = {
 A guide also has the names of ``attnpool find`` that its text has.
 """
 
-OF_ANY_CODE = ("guides/library-author",)
-"""Guides whose names are only examples."""
-
 
 def of_page(app, docname, source):
     """Changes the links of a page when Sphinx reads it, and adds toctrees to pages that list others."""
@@ -46,22 +48,24 @@ def of_page(app, docname, source):
     if docname.startswith("reference/"):
         return
     folder = posixpath.dirname(docname)
-    text = moved(source[0], posixpath.join("docs", folder))
-    terms = [*TERMS.get(docname, ()), *(named(source[0]) if folder == "guides" and docname not in OF_ANY_CODE else ())]
+    text = tabbed(moved(source[0], posixpath.join("docs", folder)))
+    terms = [*TERMS.get(docname, ()), *(named(source[0]) if folder == "guides" else ())]
     if terms:
         text = re.sub(r"^# .*\n", lambda title: title[0] + index(terms), text, count=1, flags=re.MULTILINE)
     if docname == "index":
         text += "".join(map(toctree, *zip(*captions(), strict=True)))
+    elif docname.startswith("notebooks/0"):
+        text = with_pictures(text, posixpath.basename(docname))
     elif docname.endswith("/README"):
         text += toctree("", pages_of(source[0], folder))
     source[0] = text
 
 
 def of_included(app, path, docname, source):
-    """Changes the links of a file of the repository's root that a page of the site includes."""
+    """Changes the links of a file outside of ``docs/`` that a page of the site includes."""
     del app, docname
     if Path(path).suffix == ".md":
-        source[0] = moved(source[0], "")
+        source[0] = moved(source[0], (DOCS / path).resolve().parent.relative_to(ROOT).as_posix())
 
 
 def moved(text, folder):
@@ -79,7 +83,7 @@ def moved(text, folder):
             return match[0]
         if path in ELSEWHERE:
             target = f"/{ELSEWHERE[path]}"
-        elif not folder:
+        elif not f"{folder}/".startswith("docs/"):
             target = f"/{path.removeprefix('docs/')}" if path.startswith("docs/") else f"/../{path}"
         named = words.endswith(".md") and posixpath.basename(words) == posixpath.basename(path)
         return f"[{'' if named else words}]({target}{place})"  # a link without words gets the title of its page
@@ -108,7 +112,7 @@ def toctree(caption, pages):
 
 def named(text):
     """Returns the names of functions in other libraries and papers that a text has, as whole words."""
-    known = dict.fromkeys(name for group in names.GROUPS for entry in group.shown for name in entry.names)
+    known = dict.fromkeys(name for entry in names.entries() for name in entry.names)
     return [name for name in known if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text)]
 
 

@@ -22,7 +22,7 @@ import threading
 from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag
 
-from playwright.async_api import async_playwright
+from playwright.async_api import TimeoutError, async_playwright
 
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
 WIDTHS, HEIGHT = (1280, 390), 800
@@ -39,10 +39,10 @@ FLAGS = (
 )
 
 SEARCHES = {
-    "sparsemax": "reference/normalizers",
+    "sparsemax": "reference/sparsemax",
     "heat map": "guides/pathology",
     "ABMIL": "guides/pathology",
-    "torch": "guides/library-author",
+    "torch": "judging",
     "bfloat16": "deploying",
     "CLAM": "guides/pathology",
     "SGPT": "guides/sentence-embeddings",
@@ -53,16 +53,20 @@ SEARCHES = {
     "PMA": "guides/graphs",
     "global_mean_pool": "guides/graphs",
     "late interaction": "guides/retrieval",
-    "AutoPool": "reference/means",
-    "mean_pooling": "reference/pooling",
-    "MAP head": "reference/modules/heads",
+    "AutoPool": "reference/softmax_pooling",
+    "mean_pooling": "reference/mean_pooling",
+    "MAP head": "reference/modules/MAPHead",
     "ColBERT": "guides/retrieval",
     "left padding": "guides/sentence-embeddings",
-    "NetVLAD": "reference/modules/readouts",
+    "NetVLAD": "reference/modules/VLADPool",
     "lengths": "masks",
     "segment_ids": "masks",
     "NaN": "masks",
     "waiver": "judging",
+    "group by": "reference/segment_mean_pooling",
+    "pandas": "reference/segment_mean_pooling",
+    "document": "reference/segment_mean_pooling",
+    "attention_po": "reference/attention_pooling",
 }
 """Words for a search, and the page that must be among the first three results."""
 
@@ -100,10 +104,27 @@ BROKEN_KEYS = """() => new Set([...document.querySelectorAll(".search-button-fie
     ? ["a key of the search breaks"] : []"""
 """Lists a key with a line break in the hint of the search: the keys then differ in height."""
 
-FIRST_SCREEN = """() => ["img", "pre"].filter(
-    kind => !(document.querySelector(`article ${kind}`)?.getBoundingClientRect().bottom <= innerHeight)).map(
-    kind => `its first screen lacks the first <${kind}>`)"""
-"""Lists what a reader of the first page sees only after scrolling: the picture, or the installation."""
+FIRST_SCREEN = """() => ["article table", ".buttons a:last-child"].filter(
+    kind => !(document.querySelector(kind)?.getBoundingClientRect().bottom <= innerHeight)).map(
+    kind => `its first screen lacks ${kind}`)"""
+"""Lists what a reader of the first page sees only after scrolling: the table of results, or the buttons."""
+
+WITHOUT_ICON = """() => [...document.querySelectorAll(".fa-solid, .fa-brands")].filter(
+    one => getComputedStyle(one, "::before").maskImage === "none").map(one => `an icon has no picture: ${one.className}`)"""
+"""Lists icons of the theme that ``site.css`` does not have."""
+
+CHANGED_IN_THE_DARK = """() => {
+    document.documentElement.dataset.theme = "dark";
+    return [...document.querySelectorAll("article img")].filter(one => getComputedStyle(one).filter !== "none" || getComputedStyle(one).backgroundColor !== "rgba(0, 0, 0, 0)").map(
+        one => `a picture is changed by the theme: ${one.src}`);
+}"""
+"""Lists pictures whose colors the theme changes on a dark page, although they follow the color scheme themselves."""
+
+ON_A_PHONE = """() => {
+    const bottom = document.querySelector(".points svg").getBoundingClientRect().bottom;
+    return [document.documentElement.className, bottom - document.querySelector("#length").getBoundingClientRect().top];
+}"""
+"""Returns the colors of the interactive page, and the height of its sliders and points together."""
 
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(one => one.href)"
 IDS = "() => [...document.querySelectorAll('[id]')].map(one => one.id)"
@@ -155,11 +176,13 @@ class Walk:
                 self.complain(url, text)
         for width in WIDTHS:
             await page.set_viewport_size({"width": width, "height": HEIGHT})
-            for text in [*await page.evaluate(CUT), *await page.evaluate(BROKEN_KEYS)]:
+            for text in [text for script in (CUT, BROKEN_KEYS, WITHOUT_ICON) for text in await page.evaluate(script)]:
                 self.complain(url, f"at {width} pixels {text}")
             reason = await page.evaluate(TOO_WIDE)
             if reason:
                 self.complain(url, f"scrolls to the side at {width} pixels: {reason}")
+        for text in await page.evaluate(CHANGED_IN_THE_DARK):
+            self.complain(url, text)
         self.links[url] = set(await page.evaluate(LINKS))
         if not {urldefrag(link)[0] for link in self.links[url]} & {self.home, f"{self.home}index.html"}:
             self.complain(url, "it has no way home")
@@ -174,8 +197,10 @@ class Walk:
             "() => document.querySelector('#search-results .search-summary')?.textContent.match(/found|match/)"
         )
         results = [urldefrag(link)[0].removeprefix(self.home) for link in await page.evaluate(RESULTS)]
-        if f"{wanted}.html" not in results:
+        if f"{wanted}.html" not in results[:3]:
             self.complain(url, f"{words!r} does not find {wanted} among the first three: {results}")
+        if len(results) > 10 or len(set(results)) < len(results):
+            self.complain(url, f"{words!r} finds more than ten pages, or a page twice: {results}")
         await page.wait_for_load_state("networkidle")
         for text in await page.evaluate(EXCERPTS):
             if re.search(r"\\[(\[a-z]", text):
@@ -205,6 +230,26 @@ class Walk:
         if points == changed or points != await page.get_attribute("#plane", "aria-label"):
             self.complain(url, f"a change and a reset do not lead back: {points}, {changed}")
         await page.close()
+        page = await self.opened(f"{self.home}project/interactive.html")
+        await page.set_viewport_size({"width": WIDTHS[1], "height": HEIGHT})
+        for mode in ("light", "dark"):
+            await page.evaluate("mode => document.documentElement.dataset.theme = mode", mode)
+            await page.wait_for_timeout(100)
+            colors, height = await page.frames[1].evaluate(ON_A_PHONE)
+            if mode not in colors.split() or height > HEIGHT / 2:
+                self.complain(page.url, f"on a {mode} site it is {colors}; sliders and points take {height} pixels")
+        await page.close()
+
+    async def type(self):
+        """Types a part of a name into the search of a page, and waits for results without a further key."""
+        page = await self.opened(f"{self.home}install.html")
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type("attention_po")
+        try:
+            await page.wait_for_selector("#search-results li a[href*='reference/attention_pooling']", timeout=9000)
+        except TimeoutError:
+            self.complain(page.url, "no results appear while one types")
+        await page.close()
 
     async def follow(self):
         """Requests every address on this host that a page links to, and looks for the place in it."""
@@ -230,7 +275,7 @@ async def walk(browser, home, pages):
 
         steps = [walked.look(home + page) for page in pages]
         steps += [walked.search(words, wanted) for words, wanted in SEARCHES.items()]
-        steps.append(walked.interact())
+        steps += [walked.interact(), walked.type()]
         await asyncio.gather(*map(gated, steps))
         await walked.follow()
         walked.version = chromium.version
@@ -264,7 +309,11 @@ def main(arguments=None):
     if browser is None:
         print("the site was not opened: no browser was found")
         return 0
-    pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts)
+    pages = sorted(
+        path.relative_to(site).as_posix()
+        for path in site.rglob("*.html")
+        if not {"_static", "_modules"} & {*path.parts}
+    )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         walked = asyncio.run(walk(browser, f"http://127.0.0.1:{server.server_port}/", pages))
