@@ -88,7 +88,7 @@ class Program:
         if self._process is None:
             self._start()
         if not self._lines.empty():
-            raise self._stopped(ProtocolError, f"writes lines that answer no call: {_cut(self._lines.get())}")
+            raise self._stopped(ProtocolError, f"writes lines that answer no call: {_text(self._lines.get())}")
         self._write(json.dumps(request))
         answer = self._read(None)
         if not isinstance(answer, dict) or answer.get("id") != request["id"]:
@@ -131,11 +131,11 @@ class Program:
         if not line:
             raise self._died()
         if not line.endswith(b"\n") and len(line) >= LONGEST:
-            raise self._stopped(ProtocolError, f"writes a line of more than {LONGEST} bytes: {_cut(line)}")
+            raise self._stopped(ProtocolError, f"writes a line of more than {LONGEST} bytes: {_text(line)}")
         try:
             return json.loads(line)
         except (ValueError, RecursionError):
-            raise self._stopped(ProtocolError, f"answers {_cut(line)}, which is no JSON") from None
+            raise self._stopped(ProtocolError, f"answers {_text(line)}, which is no JSON") from None
 
     def _died(self):
         """Returns the error of a program that has closed its output."""
@@ -202,9 +202,8 @@ def _read_tail(stream, tail):
             del tail[:-TAIL]
 
 
-def _cut(line):
-    text = line[:60].decode(errors="replace").strip()
-    return f"{text!r} ..." if len(line) > 60 else repr(text)
+def _text(line):
+    return brief(line[:100].decode(errors="replace").strip())
 
 
 def signature(name, mask_form, parameters=None):

@@ -29,13 +29,9 @@ from attnpool_ref.conformance.checks.tolerances import EPSILON
 from attnpool_ref.conformance.vectors.hazards import HAZARDS, plain_case
 from attnpool_ref.formats.sources import safetensors
 
-SCHEMA_VERSION = 1
-"""Version of the files; it grows when a key changes its meaning or is removed."""
-
+SCHEMA_VERSION = 1  # grows when a key changes its meaning or is removed
 SCHEMA = Path(__file__).with_name("vectors.schema.json")
-
-FAMILIES = ("pooling", "means", "statistics", "additive", "scores", "normalizers")
-"""Families of the functions that have vectors."""
+FAMILIES = ("pooling", "means", "statistics", "additive", "scores", "normalizers")  # whose functions have vectors
 
 
 def known_names():

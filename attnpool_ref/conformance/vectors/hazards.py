@@ -13,11 +13,7 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 
 SIZES = {"L": 5, "m": 5, "n": 2, "d": 3, "e": 4, "q": 3, "c": 4, "v": 4, "h": 6, "H": 2, "o": 7, "c'": 3, "B": 3}
-"""Sizes of axes in most cases."""
-
-LONG, LIMIT = 600, 512
-"""Number of tokens of a long row, and a common largest number of tokens."""
-
+LONG, LIMIT = 600, 512  # tokens of a long row, and a common largest number of tokens
 KINDS = ("data", "parameter", "number", "stretch")
 
 

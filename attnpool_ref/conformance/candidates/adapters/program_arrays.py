@@ -11,13 +11,8 @@ import numpy as np
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays, numpy_dtype
 
 DTYPES = ("bool", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64")
-"""Names of the dtypes of arrays in JSON."""
-
-NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-"""The strings in place of the numbers that JSON lacks."""
-
-LONGEST_LINE = 100_000
-"""Largest number of characters of a call that is printed: shells take no longer arguments."""
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # strings in place of the numbers that JSON lacks
+LONGEST_LINE = 100_000  # characters of a call that is printed: shells take no longer arguments
 
 
 class ProtocolError(Exception):
@@ -77,7 +72,11 @@ def numbers(array):
 def encoded(array, encoding="data"):
     """Returns an array as a JSON object, with its numbers ("data") or its little-endian bytes ("base64")."""
     array = np.asarray(array)
-    stored = numbers(array) if encoding == "data" else base64.b64encode(_little(array).tobytes()).decode()
+    stored = (
+        numbers(array)
+        if encoding == "data"
+        else base64.b64encode(array.astype(_little(array.dtype)).tobytes()).decode()
+    )
     return {"shape": list(array.shape), "dtype": array.dtype.name, encoding: stored}
 
 
@@ -103,9 +102,7 @@ def decoded(part):
             raise ProtocolError(
                 f"`base64` has {len(raw)} bytes, and shape {shape} of {name} needs {size * dtype.itemsize}"
             )
-        return (
-            np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype).astype(dtype).reshape(shape)
-        )
+        return np.frombuffer(raw, _little(dtype)).astype(dtype).reshape(shape)
     data = part["data"]
     if not isinstance(data, list) or len(data) != size:
         count = f"{len(data)} numbers" if isinstance(data, list) else brief(data)
@@ -134,6 +131,5 @@ def _bytes(text):
         raise ProtocolError(f"`base64` is {brief(text)}, which cannot be decoded: {error}") from None
 
 
-def _little(array):
-    """Returns an array in little-endian byte order, in C order."""
-    return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")) if array.dtype.kind in "iuf" else array)
+def _little(dtype):
+    return dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype
