@@ -6,7 +6,18 @@ from attnpool_ref.attention import multi_head_attention
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.layers import feed_forward, layer_norm
 from attnpool_ref.pooling import attention_pooling
-from attnpool_ref.primitives import fill_padding, gated, joined, mean, sigmoid, unit_vector, vecmat
+from attnpool_ref.primitives import (
+    fill_padding,
+    gated,
+    joined,
+    log_softmax,
+    mean,
+    sigmoid,
+    sums_of_residuals,
+    tanh,
+    unit_vector,
+    vecmat,
+)
 
 
 @definition
@@ -177,8 +188,8 @@ def set2set_pooling(
     for _ in range(num_steps):
         gates = vecmat(read, input_kernel) + vecmat(hidden, recurrent_kernel) + bias
         i, f, g, o = np.split(gates, 4, -1)
-        state = sigmoid(f) * state + sigmoid(i) * np.tanh(g)
-        hidden = sigmoid(o) * np.tanh(state)
+        state = sigmoid(f) * state + sigmoid(i) * tanh(g)
+        hidden = sigmoid(o) * tanh(state)
         pooled, weights = attention_pooling.body(x, mask, hidden, scale=1.0, return_weights=True)
         read = joined(hidden, pooled)
     read = np.where(np.any(weights != 0, -1)[..., None], read, 0)
@@ -224,7 +235,7 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
     """
     x = fill_padding(x, mask)
     gate = x @ gate_kernel + (0 if gate_bias is None else gate_bias)
-    value = np.tanh(x @ value_kernel + (0 if value_bias is None else value_bias))
+    value = tanh(x @ value_kernel + (0 if value_bias is None else value_bias))
     return np.sum(fill_padding(gated(value, gate), mask), -2)
 
 
@@ -289,9 +300,7 @@ def vlad_pooling(
 def log_weights(x, mask, assign_kernel, assign_bias):
     """Computes the logarithms of the weights a [..., L, K+G] of all clusters and ghosts; -inf at padding."""
     scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)
-    with np.errstate(invalid="ignore"):  # inf - inf: a score of +inf gives NaN by definition
-        below = scores - np.max(scores, -1, keepdims=True)
-    return fill_padding(below - np.log(np.sum(np.exp(below), -1, keepdims=True)), mask, -np.inf)
+    return log_softmax(scores, np.broadcast_to(mask[..., None], scores.shape))
 
 
 def largest_weight(logarithms):
@@ -302,11 +311,6 @@ def largest_weight(logarithms):
     """
     top = np.max(logarithms, -2, initial=-np.inf)
     return top, np.where(top == -np.inf, 0, top)[..., None, :]
-
-
-def sums_of_residuals(weights, x, centers):
-    """Sums the distances of tokens from each center under weights [..., L, K]: [..., K, d]."""
-    return np.stack([vecmat(weights[..., k], x - center) for k, center in enumerate(centers)], -2)
 
 
 def normalized(residuals):

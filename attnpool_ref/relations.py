@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.attention import attend
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.decomposition import projection
-from attnpool_ref.primitives import fill_padding, joined, pairs_of, sigmoid, softmax, vecmat, weighted_sum
+from attnpool_ref.primitives import fill_padding, joined, pairs_of, sigmoid, softmax, tanh, vecmat, weighted_sum
 from attnpool_ref.scores import scaled_dot_score
 
 
@@ -183,7 +183,7 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     """
     target, fields = fill_padding(target, np.any(mask, -1)), fill_padding(fields, mask)
     pairs = joined(np.broadcast_to(target[..., None, :], fields.shape[:-1] + target.shape[-1:]), fields)
-    weights = softmax(np.tanh(np.sum(pairs * kernel, -1) + bias), mask)
+    weights = softmax(tanh(np.sum(pairs * kernel, -1) + bias), mask)
     pooled = weighted_sum(weights, pairs)
     return (pooled, weights) if return_weights else pooled
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.primitives import cosines, inverse_root, joined
+from attnpool_ref.primitives import cosines, inverse_root, joined, tanh
 
 
 @definition
@@ -126,7 +126,7 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
     hidden = (query @ query_kernel)[..., :, None, :] + (key @ key_kernel)[..., None, :, :]
     if bias is not None:
         hidden = hidden + bias
-    return np.tanh(hidden) @ out_kernel
+    return tanh(hidden) @ out_kernel
 
 
 @definition
@@ -156,7 +156,7 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None):
     hidden = _side_by_side(query, key) @ kernel
     if bias is not None:
         hidden = hidden + bias
-    return np.tanh(hidden) @ out_kernel
+    return tanh(hidden) @ out_kernel
 
 
 @definition
@@ -187,7 +187,7 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
     hidden = _side_by_side(query, key) @ kernel
     if bias is not None:
         hidden = hidden + bias
-    return np.sum(np.tanh(hidden), -1)
+    return np.sum(tanh(hidden), -1)
 
 
 @definition

@@ -1,12 +1,8 @@
-"""Benchmarks of attnpool_flax against floors, plain formulas and other libraries, in one run.
+"""Benchmarks of attnpool_flax against floors, plain formulas and other libraries.
 
-``python -m bench`` (``make bench``) runs the suite and writes docs/performance.md. ``python -m bench.accelerator``
-(``make accelerator``) fills that page's table for a GPU or a TPU. In this package a *way* is one implementation of a
-case, and a *race* times all ways of a case against one another. The modules are:
-
-* ``cases``: the cases, one row each; ``lines``: one row for every function of the table.
-* ``plain``: the usual formulas; ``peers``: other libraries, whose calls are in ``layers_*``.
-* ``programs``: a formula as a compiled program, forward or as a step; ``timing``: rounds of random order.
-* ``verification``: checks of all results before the timing.
-* ``test_suite``: the cases as pytest-benchmark runs them; ``page`` and ``plots``: the page from its JSON.
+``python -m bench`` (``make bench``) times the cases of docs/performance.md and writes that page. ``python -m
+bench.accelerator`` (``make accelerator``) judges and times functions on a GPU or TPU, and ``python -m bench.aot`` (``make
+aot``) compiles them for both without one. In this package a *way* is one implementation of a case, and a *race* times
+all ways of a case against one another. All commands call the functions by :mod:`bench.calls`, and compare them with the
+formulas of :mod:`bench.plain` and :mod:`bench.plain_packed`.
 """

@@ -1,248 +1,118 @@
-"""Cases of the benchmarks: one row each, with sizes by the letters of the function's shapes."""
+"""Cases of docs/performance.md, one row each, and their reduction for a run that only tests that everything runs."""
 
-import math
-import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+from attnpool_ref import table
+from bench import peers
+from bench.calls import DENSE, SORTED, Call, step_of
+from bench.floors import floor
+from bench.programs import FLOOR, OURS, PLAIN, Way
 
-import attnpool_flax
-import attnpool_ref
-from bench import peers, plain, plain_numpy
-from bench.floors import floors
-from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way
+PEERS = "peers"
+ALL = (FLOOR, PLAIN, PEERS)
+MASK, MASKS = ("mask",), ("x_mask", "y_mask")
+QUERY, HEADS = (*MASK, "query", "key_kernel"), (*MASK, "query_kernel", "out_kernel")
+HEADS = (*HEADS, "query_bias", "key_bias", "value_bias", "out_bias")
+GATED = ("bias", "gate_kernel", "gate_bias", "out_kernel#1")
 
-
-@dataclass(frozen=True)
-class Function:
-    """A function, its arguments and the formulas that it is compared with.
-
-    Attributes:
-      shapes: the arguments' shapes, a letter for each axis. B and C are batch axes, D is 3d, 1 is an axis of size 1.
-        Names of masks end in "mask".
-      per: the unit of temporaries: its name, and the shapes of the arrays whose bytes it has.
-      largest: the largest array that the oracle makes for one example.
-      plain: the usual formula in JAX.
-      spread: letters of sizes; tokens are multiplied by the product of these sizes to the power -1/4, so that scores
-        are about 1.
-    """
-
-    shapes: dict
-    per: tuple
-    largest: str
-    plain: object = None
-    spread: str = ""
-
-
-_PAIR = {"query": "Bkd", "context": "Bnd", "query_mask": "Bk", "context_mask": "Bn"}
-
-FUNCTIONS = {
-    "mean_pooling": Function({"x": "BLd", "mask": "BL"}, per=("x", "BLd"), largest="Ld"),
-    "max_pooling": Function({"x": "BLd", "mask": "BL"}, per=("x", "BLd"), largest="Ld"),
-    "attention_pooling": Function(
-        {"x": "BLd", "mask": "BL", "query": "d", "key_kernel": "dd"},
-        per=("x", "BLd"),
-        largest="Ld",
-        plain=plain.attention_pooling,
-    ),
-    "multi_head_attention_pooling": Function(
-        {"x": "BLd", "mask": "BL", "query": "nd"}
-        | {f"{part}_kernel": "dHc" for part in ("query", "key", "value")}
-        | {"out_kernel": "Hcd"}
-        | {f"{part}_bias": "Hc" for part in ("query", "key", "value")}
-        | {"out_bias": "d"},
-        per=("x", "BLd"),
-        largest="Ld",
-    ),
-    "additive_attention_pooling": Function(
-        {"x": "BLd", "kernel": "dh", "bias": "h", "gate_kernel": "dh", "gate_bias": "h", "out_kernel": "h"},
-        per=("[L, h]", "BLh"),
-        largest="Ld",
-        plain=plain.gated_attention_pooling,
-    ),
-    "segment_attention_pooling": Function(
-        {"x": "Nd", "segment_ids": "N", "query": "d"},
-        per=("x", "Nd"),
-        largest="Nd",
-        plain=plain.segment_attention_pooling,
-    ),
-    "cross_attention_pooling": Function(
-        {"x": "BLd", "y": "BTd", "x_mask": "BL", "y_mask": "BT"},
-        per=("x", "BLd"),
-        largest="LT",
-        plain=plain.cross_attention_pooling,
-        spread="dL",
-    ),
-    "cross_attention_pooling_all_pairs": Function(
-        {"x": "BLd", "y": "CTd", "x_mask": "BL", "y_mask": "CT"},
-        per=("outputs", "BCd", "BCd"),
-        largest="LT",
-        spread="dL",
-    ),
-    "maxsim_score_all_pairs": Function(
-        {"x": "BLd", "y": "CTd", "x_mask": "BL", "y_mask": "CT"},
-        per=("[B, C, L, T]", "BCLT"),
-        largest="LT",
-        plain=plain.maxsim_score_all_pairs,
-        spread="d",
-    ),
-    "code_wise_attention": Function(
-        _PAIR, per=("[n, k]", "Bnk"), largest="nk", plain=plain.code_wise_attention, spread="d"
-    ),
-    "mask_attention": Function(_PAIR, per=("[n, k]", "Bnk"), largest="nk", plain=plain.mask_attention, spread="d"),
-    "bidaf_attention": Function(
-        _PAIR | {"kernel": "D"}, per=("[n, k]", "Bnk"), largest="nkD", plain=plain.bidaf_attention
-    ),
-    "dot_product_attention": Function(
-        {"query": "Bnd", "key": "Bmd", "value": "Bmd", "mask": "B1m"}, per=("[n, m]", "Bnm"), largest="nm"
-    ),
-    "additive_attention": Function(
-        {"query": "Bnd", "key": "Bmd", "value": "Bmd", "mask": "B1m"}
-        | {"query_kernel": "dh", "key_kernel": "dh", "out_kernel": "h"},
-        per=("[n, m, h]", "Bnmh"),
-        largest="nmh",
-        plain=plain.additive_attention,
-    ),
-}
+TINY = {"B": 3, "N": 40, "C": 2, "L": 12, "T": 10, "n": 6, "k": 7, "m": 9, "d": 8, "h": 5, "H": 2, "c": 4, "c'": 4}
+TINY |= {"num_segments": 5}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of the benchmarks.
+    """One case.
 
     Attributes:
-      name: the name of the function.
-      sizes: sizes by letter.
-      beside: the ways besides ours: PLAIN, FLOOR, "peers" or names of peers.
-      note: other properties of the case, as its title shows them.
-      options: further arguments of the function.
-      real: the fewest and the most real tokens of a sequence, as parts of its length.
+      call: the call of the function.
+      title: sizes and other properties, as the page shows them.
+      beside: the ways besides ours: FLOOR, PLAIN, PEERS.
       dtype: the dtype of the floating arrays.
       steps: whether a step is also measured.
-      per: the unit of temporaries, if it is not the function's.
-      quick: whether a quick run also measures it.
-      arguments: the shapes of the arguments, if they are not those of the function's row.
     """
 
-    name: str
-    sizes: dict
-    beside: tuple = (FLOOR, PLAIN, "peers")
-    note: str = ""
-    options: dict = field(default_factory=dict)
-    real: tuple = (0.5, 1.0)
+    call: Call
+    title: str
+    beside: tuple = ALL
     dtype: str = "float32"
     steps: bool = True
-    per: tuple = ()
-    quick: bool = True
-    arguments: dict | None = None
 
     def __str__(self):
-        return f"{self.name}, {self.title}"
+        return f"{self.call.row.name}, {self.title}"
 
-    @property
-    def function(self):
-        """The case's row of FUNCTIONS."""
-        return FUNCTIONS[self.name]
+    def tiny(self):
+        """Returns the case with tiny arrays."""
+        own = {letter: min(size, TINY[letter]) for letter, size in self.call.own.items()}
+        return replace(self, call=replace(self.call, own=own))
 
-    @property
-    def shapes(self):
-        """The shapes of the arguments."""
-        return self.arguments or self.function.shapes
+    def arrays(self):
+        """Returns the arrays of the call."""
+        return self.call.arrays(self.dtype)
 
-    @property
-    def title(self):
-        """Sizes and note, as text."""
-        known = {letter: size for letter, size in self.sizes.items() if letter != "c"}
-        sizes = " ".join(f"{letter}={size}" for letter, size in known.items())
-        return ", ".join(filter(None, [sizes, self.note]))
-
-    def shape(self, letters):
-        """Returns a shape as numbers."""
-        sizes = self.sizes | {"1": 1, "D": 3 * self.sizes["d"]}
-        return tuple(sizes[letter] for letter in letters)
-
-    def unit(self):
-        """Returns (name, bytes) of the unit of temporaries."""
-        name, *shapes = self.per or self.function.per
-        return name, sum(int(np.prod(self.shape(s))) for s in shapes) * jnp.dtype(self.dtype).itemsize
-
-    def data(self):
-        """Names of the arrays of tokens."""
-        return [name for name, letters in self.shapes.items() if letters[0] in "BCN" and not _is_fixed(name)]
-
-    def masks(self, rng):
-        """Returns masks in NumPy, with real tokens first and random lengths; and segment ids."""
-        drawn = {}
-        for name, letters in self.shapes.items():
-            if name.endswith("mask"):
-                shape = self.shape(letters)
-                fewest, most = (max(1, int(part * shape[-1])) for part in self.real)
-                drawn[name] = np.arange(shape[-1]) < rng.integers(fewest, most + 1, (*shape[:-1], 1))
-            if name.endswith("segment_ids"):
-                drawn[name] = _numbers(rng, self.shape(letters)[0], self.options["num_segments"])
-        return drawn
-
-    def floats(self, normal):
-        """Returns floating arrays from ``normal(shape)``, scaled by fan-in, or so that scores are about 1."""
-        drawn, spread = {}, float(np.prod([self.sizes[a] for a in self.function.spread])) ** -0.25
-        for name, letters in self.shapes.items():
-            shape = self.shape(letters)
-            if name.endswith("kernel"):
-                scale = float(np.prod(shape[:-1] if letters == "Hcd" else shape[:1])) ** -0.5  # fan-in
-            else:
-                scale = spread if name in self.data() else 1.0
-            if not _is_fixed(name):
-                drawn[name] = (normal(shape) * scale).astype(jnp.dtype(self.dtype))
-        return drawn
-
-    def arrays(self, normal=None):
-        """Returns arguments and cotangents of results; ``normal(shape)`` draws floats, with NumPy if it is None."""
-        rng = np.random.default_rng(zlib.crc32(str(self).encode()))
-        normal = normal or (lambda shape: rng.standard_normal(shape, np.float32))
-        floats, fixed = self.floats(normal), self.masks(rng)
-        results = jax.eval_shape(self.ways(FORWARD)[0].forward, floats, fixed)
-        return Arrays(floats, fixed, [normal(part.shape).astype(np.float32) for part in results])
-
-    def tokens(self):
-        """Returns the number of elements of the arrays of tokens."""
-        return sum(math.prod(self.shape(self.shapes[name])) for name in self.data())
+    def token_bytes(self):
+        """Returns the bytes of the arrays of tokens, the unit of temporaries."""
+        shapes = self.call.shapes(self.dtype)
+        return sum(shapes[name].size * shapes[name].dtype.itemsize for name in self.call.tokens())
 
     def ways(self, direction):
         """Returns the ways, ours first."""
-        found = [Way(OURS, OURS, calling(getattr(attnpool_flax, self.name), self.options))]
-        if FLOOR in self.beside:
-            found += floors(self, direction)
-        if PLAIN in self.beside and self.function.plain:
-            call = self.function.plain
-            found.append(Way("plain", PLAIN, lambda floats, fixed: call(floats, fixed, **self.options)))
-        if "peers" in self.beside:
-            found += peers.ways(self.name)
-        if "oracle" in self.beside and direction == FORWARD:
-            oracle = getattr(attnpool_ref, self.name)
-            found += [
-                Way("attnpool_ref", PLAIN, lambda floats, fixed: oracle(**floats, **fixed), library="numpy"),
-                Way("plain NumPy", PLAIN, getattr(plain_numpy, self.name), library="numpy"),
-            ]
-        return found
+        call = self.call
+        found = [Way(OURS, OURS, call.forward, step_of(call.forward))]
+        if FLOOR in self.beside and (lowest := floor(self, direction)):
+            found.append(lowest)
+        if PLAIN in self.beside:
+            found.append(Way(PLAIN, PLAIN, call.formula, step_of(call.formula)))
+        return found + (peers.ways(call.row.name) if PEERS in self.beside else [])
 
 
-def _is_fixed(name):
-    """Returns whether an argument is not a floating array."""
-    return name.endswith(("mask", "segment_ids"))
+def _case(name, sizes, arguments, note="", *, extra=None, real=(0.5, 1.0), **options):
+    row = table.get(name)
+    call = Call(row, SORTED if row.packed else DENSE, extra or {}, arguments=arguments, own=sizes, real=real)
+    shown = " ".join(f"{letter}={size}" for letter, size in sizes.items() if letter not in ("c", "c'", "num_segments"))
+    return Case(call, f"{shown}, {note}" if note else shown, **options)
 
 
-def _numbers(rng, length, count):
-    """Returns sorted segment ids of tokens; lengths of segments are log-normal, like those of texts."""
-    parts = np.cumsum(rng.lognormal(0, 0.7, count))
-    return np.searchsorted(parts / parts[-1], np.arange(length) / length).astype(np.int32)
-
-
-def calling(function, options):
-    """Returns one of our functions with options, as a function of floats and fixed arrays."""
-
-    def call(floats, fixed):
-        return jax.tree.leaves(function(**floats, **fixed, **options))
-
-    return call
+TOKENS, LONG = {"B": 512, "L": 512, "d": 768}, {"B": 2, "L": 4096, "T": 4096, "d": 256}
+CASES = (
+    _case("attention_pooling", TOKENS, QUERY, beside=(FLOOR,)),
+    _case("attention_pooling", TOKENS, QUERY, "bfloat16", beside=(FLOOR,), dtype="bfloat16"),
+    _case("attention_pooling", {"B": 4, "L": 16384, "d": 768}, QUERY, "few long documents", beside=(FLOOR,)),
+    _case(
+        "attention_pooling",
+        {"B": 256, "L": 512, "d": 768},
+        QUERY,
+        "16 to 128 of 512 tokens real",
+        real=(16 / 512, 128 / 512),
+        beside=(FLOOR,),
+    ),
+    _case("attention_pooling", {"B": 32, "L": 256, "d": 768}, QUERY),
+    *(
+        _case("multi_head_attention_pooling", sizes | {"c'": sizes["c"]}, HEADS, beside=(FLOOR, PEERS))
+        for sizes in (
+            {"B": 32, "L": 256, "d": 768, "n": 1, "H": 12, "c": 64},
+            {"B": 64, "L": 196, "d": 1152, "n": 1, "H": 16, "c": 72},
+        )
+    ),
+    _case("additive_attention_pooling", {"B": 1, "L": 20000, "d": 512, "h": 128}, GATED, "a gated bag"),
+    _case(
+        "segment_attention_pooling",
+        {"N": 65536, "d": 384, "num_segments": 1024},
+        ("query",),
+        "sorted",
+        beside=(FLOOR, PLAIN),
+    ),
+    _case("cross_attention_pooling", {"B": 16, "L": 512, "T": 512, "d": 768}, MASKS),
+    _case("cross_attention_pooling", LONG, MASKS, "reduction=max", extra={"reduction": "max"}, beside=(FLOOR, PLAIN)),
+    _case(
+        "cross_attention_pooling_all_pairs",
+        {"B": 32, "C": 2000, "L": 24, "T": 16, "d": 384},
+        MASKS,
+        beside=(FLOOR,),
+    ),
+    _case(
+        "maxsim_score_all_pairs", {"B": 32, "C": 2000, "L": 32, "T": 180, "d": 128}, MASKS, beside=(PEERS,), steps=False
+    ),
+    _case("mask_attention", {"B": 1, "n": 4096, "k": 4096, "d": 128}, ("query_mask", "context_mask")),
+    _case("additive_attention", {"B": 4, "n": 64, "m": 1024, "d": 128, "h": 256}, MASK),
+)
+"""Cases, in the order of the page."""

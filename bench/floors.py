@@ -5,53 +5,44 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+from bench.calls import step_of
 from bench.programs import FLOOR, FORWARD, Way
 
 BLOCK = 2**20
 """Number of products that fit into the cache together."""
 
-PRODUCTS = {
-    "code_wise_attention": ("context", "query", False),
-    "mask_attention": ("context", "query", True),
-    "bidaf_attention": ("context", "query", True),
-}
-"""Functions of all pairs of tokens: (arrays of rows and columns, whether columns are averaged for each row)."""
+
+def floor(case, direction):
+    """Returns the floor of a case, or None: products of all pairs, writing results much larger than x, or reading x."""
+    maxima = case.call.extra.get("reduction") == "max"
+    if case.call.row.name == "mask_attention" or (maxima and direction == FORWARD):
+        rows, columns = ("x", "y") if maxima else ("context", "query")
+        products = partial(products_alone, rows, columns, not maxima)
+        return Way("the products alone", FLOOR, products, step_of(products))
+    if case.call.row.name == "cross_attention_pooling_all_pairs":
+        return Way("writing the results", FLOOR, _written) if direction == FORWARD else None
+    names = case.call.tokens()
+
+    def read(arrays):
+        return [arrays[name].sum(1) for name in names]
+
+    def copy(arrays):
+        return [2 * arrays[name] for name in names]
+
+    return Way("one read" if direction == FORWARD else "a read and a write", FLOOR, read, copy)
 
 
-def floors(case, direction):
-    """Returns the floor of a case: products of all pairs, writing a result much larger than x, or reading x."""
-    pairs = PRODUCTS.get(case.name)
-    if case.options.get("reduction") == "max":
-        pairs = "x", "y", False
-    if pairs is not None and (direction == FORWARD or pairs[2]):
-        products = partial(_products, *pairs)
-        return [Way("the products alone", FLOOR, products, partial(_step, products))]
-    if case.name == "cross_attention_pooling_all_pairs":
-        return [Way("writing the results", FLOOR, _written)] if direction == FORWARD else []
-    names = case.data()
-
-    def read(floats, fixed):
-        return [floats[name].sum(1) for name in names]
-
-    def copy(floats, fixed):
-        return [2 * floats[name] for name in names]
-
-    if direction == FORWARD:
-        return [Way("one read", FLOOR, read)]
-    return [Way("a read and a write", FLOOR, read, copy)]
-
-
-def _written(floats, fixed):
-    x, y = floats["x"].sum(1)[:, None], floats["y"].sum(1)[None]
+def _written(arrays):
+    x, y = arrays["x"].sum(1)[:, None], arrays["y"].sum(1)[None]
     return [x + y, x - y]
 
 
-def _products(own, other, averaged, floats, fixed, most=BLOCK):
+def products_alone(own, other, averaged, arrays, most=BLOCK):
     """Returns each row's largest product with a column, or sum of columns times products; a step recomputes blocks.
 
     A block has at most ``most`` products, and at least one row.
     """
-    rows, columns = floats[own], floats[other]
+    rows, columns = arrays[own], arrays[other]
 
     @partial(jax.checkpoint, prevent_cse=False)
     def of_block(block):
@@ -63,7 +54,3 @@ def _products(own, other, averaged, floats, fixed, most=BLOCK):
     blocks = jnp.reshape(rows[:, :whole], (rows.shape[0], -1, size, rows.shape[-1]))
     results = [jax.lax.map(of_block, jnp.moveaxis(blocks, 1, 0))]
     return results if whole == rows.shape[1] else [*results, of_block(rows[:, whole:])]
-
-
-def _step(products, floats, fixed):
-    return jax.value_and_grad(lambda floats: sum((part * part).sum() for part in products(floats, fixed)))(floats)

@@ -23,21 +23,21 @@ def jax_layer(arrays, mask):
     return [affine(attended, *maps["out"], "bnhc,hco->bno")]
 
 
-def jax_pooling(floats, fixed):
+def jax_pooling(arrays):
     """Computes ``attention_pooling`` by ``jax.nn.dot_product_attention`` with one head."""
-    x, query = floats["x"], floats["query"]
-    key = (x @ floats["key_kernel"])[:, :, None]
+    x, query = arrays["x"], arrays["query"]
+    key = (x @ arrays["key_kernel"])[:, :, None]
     query = jnp.broadcast_to(query, (len(x), 1, 1, len(query)))
-    mask = fixed["mask"][:, None, None]
+    mask = arrays["mask"][:, None, None]
     return [jax.nn.dot_product_attention(query, key, x[:, :, None], mask=mask)[:, 0, 0]]
 
 
-def jax_mask_attention(floats, fixed):
+def jax_mask_attention(arrays):
     """Computes ``mask_attention`` by ``jax.nn.dot_product_attention`` with one head."""
-    query, context = floats["query"][:, :, None], floats["context"][:, :, None]
-    mask = fixed["query_mask"][:, None, None]
+    query, context = arrays["query"][:, :, None], arrays["context"][:, :, None]
+    mask = arrays["query_mask"][:, None, None]
     result = jax.nn.dot_product_attention(context, query, query, mask=mask, scale=1.0)
-    return [jnp.where(fixed["context_mask"][..., None], result[:, :, 0], 0)]
+    return [jnp.where(arrays["context_mask"][..., None], result[:, :, 0], 0)]
 
 
 def equinox_layer(arrays, mask):
@@ -91,34 +91,34 @@ def keras_layer(arrays, mask):
     return _keras_call(layer, variables, query, value, key=key, attention_mask=mask[:, None])
 
 
-def keras_mask_attention(floats, fixed):
+def keras_mask_attention(arrays):
     """Computes ``mask_attention`` by ``keras.layers.Attention``."""
     import keras
 
-    query, context = floats["query"], floats["context"]
+    query, context = arrays["query"], arrays["context"]
     layer = keras.layers.Attention()
     layer.build([context.shape, query.shape])
-    return _keras_call(layer, [], [context, query], mask=[fixed["context_mask"], fixed["query_mask"]])
+    return _keras_call(layer, [], [context, query], mask=[arrays["context_mask"], arrays["query_mask"]])
 
 
-def keras_additive(floats, fixed):
+def keras_additive(arrays):
     """Computes additive attention by ``keras.layers.AdditiveAttention``, whose scale is our out_kernel."""
     import keras
 
-    query, key, value = floats["query"], floats["key"], floats["value"]
-    query, key = query @ floats["query_kernel"], key @ floats["key_kernel"]
+    query, key, value = arrays["query"], arrays["key"], arrays["value"]
+    query, key = query @ arrays["query_kernel"], key @ arrays["key_kernel"]
     with jax.ensure_compile_time_eval():
         layer = keras.layers.AdditiveAttention()
         layer.build([query.shape, value.shape, key.shape])
-    return _keras_call(layer, [floats["out_kernel"]], [query, value, key], mask=[None, fixed["mask"][:, 0]])
+    return _keras_call(layer, [arrays["out_kernel"]], [query, value, key], mask=[None, arrays["mask"][:, 0]])
 
 
 def pooling_by(layer):
     """Computes ``multi_head_attention_pooling`` by a layer, with the same queries for every example."""
 
-    def pool(floats, fixed):
-        x, query = floats["x"], floats["query"]
+    def pool(arrays):
+        x, query = arrays["x"], arrays["query"]
         query = jnp.broadcast_to(query, (len(x), *query.shape))
-        return layer(floats | {"query": query, "key": x, "value": x}, fixed["mask"])
+        return layer(arrays | {"query": query, "key": x, "value": x}, arrays["mask"])
 
     return pool

@@ -55,33 +55,33 @@ def torch_function(arrays, mask, scale=None):
     return [torch.nn.functional.scaled_dot_product_attention(*inputs_of(arrays), attn_mask=given, scale=scale)]
 
 
-def pooling_layer(floats, fixed):
+def pooling_layer(arrays):
     """Computes ``multi_head_attention_pooling`` by ``nn.MultiheadAttention``; all examples have the same queries."""
-    x, query = floats["x"], floats["query"]
-    arrays = floats | {"query": query.expand(len(x), *query.shape), "key": x, "value": x}
-    return torch_layer(arrays, fixed["mask"])
+    x, query = arrays["x"], arrays["query"]
+    arrays = arrays | {"query": query.expand(len(x), *query.shape), "key": x, "value": x}
+    return torch_layer(arrays, arrays["mask"])
 
 
-def pooling_function(floats, fixed):
+def pooling_function(arrays):
     """Computes ``attention_pooling`` by ``F.scaled_dot_product_attention``."""
-    x = floats["x"]
-    query = floats["query"].expand(len(x), 1, 1, -1)
-    key = (x @ floats["key_kernel"])[:, None]
-    (result,) = torch_function({"query": query, "key": key, "value": x[:, None]}, fixed["mask"][:, None])
+    x = arrays["x"]
+    query = arrays["query"].expand(len(x), 1, 1, -1)
+    key = (x @ arrays["key_kernel"])[:, None]
+    (result,) = torch_function({"query": query, "key": key, "value": x[:, None]}, arrays["mask"][:, None])
     return [result[:, 0, 0]]
 
 
-def mask_attention_function(floats, fixed):
+def mask_attention_function(arrays):
     """Computes ``mask_attention`` by ``F.scaled_dot_product_attention``."""
-    query, context = floats["query"], floats["context"]
-    arrays = {"query": context[:, None], "key": query[:, None], "value": query[:, None]}
-    (result,) = torch_function(arrays, fixed["query_mask"][:, None], scale=1.0)
-    return [torch.where(fixed["context_mask"][..., None], result[:, 0], 0)]
+    query, context = arrays["query"], arrays["context"]
+    one_head = {"query": context[:, None], "key": query[:, None], "value": query[:, None]}
+    (result,) = torch_function(one_head, arrays["query_mask"][:, None], scale=1.0)
+    return [torch.where(arrays["context_mask"][..., None], result[:, 0], 0)]
 
 
-def cross_pooling(floats, fixed):
+def cross_pooling(arrays):
     """Computes ``cross_attention_pooling`` by the notebook's full score matrix, with masked scores of padding."""
-    x, y, x_mask, y_mask = floats["x"], floats["y"], fixed["x_mask"], fixed["y_mask"]
+    x, y, x_mask, y_mask = arrays["x"], arrays["y"], arrays["x_mask"], arrays["y_mask"]
     x = x * x_mask[..., None]
     y = y * y_mask[..., None]
     scores = torch.bmm(x, y.transpose(1, 2))
@@ -93,43 +93,43 @@ def cross_pooling(floats, fixed):
     return [pooled(x, scores.sum(2), x_mask), pooled(y, scores.sum(1), y_mask)]
 
 
-def additive_attention(floats, fixed):
+def additive_attention(arrays):
     """Computes additive attention as d2l does."""
-    query = (floats["query"] @ floats["query_kernel"])[:, :, None]
-    key = (floats["key"] @ floats["key_kernel"])[:, None]
-    scores = torch.tanh(query + key) @ floats["out_kernel"]
-    weights = torch.softmax(scores.masked_fill(~fixed["mask"], NO_WEIGHT), dim=-1)
-    return [torch.bmm(weights, floats["value"])]
+    query = (arrays["query"] @ arrays["query_kernel"])[:, :, None]
+    key = (arrays["key"] @ arrays["key_kernel"])[:, None]
+    scores = torch.tanh(query + key) @ arrays["out_kernel"]
+    weights = torch.softmax(scores.masked_fill(~arrays["mask"], NO_WEIGHT), dim=-1)
+    return [torch.bmm(weights, arrays["value"])]
 
 
-def _gated_scores(x, floats):
+def _gated_scores(x, arrays):
     """Returns scores [..., L] as in the code of Ilse, Tomczak and Welling."""
-    hidden = torch.tanh(x @ floats["kernel"] + floats["bias"])
-    gate = torch.sigmoid(x @ floats["gate_kernel"] + floats["gate_bias"])
-    return (hidden * gate) @ floats["out_kernel"]
+    hidden = torch.tanh(x @ arrays["kernel"] + arrays["bias"])
+    gate = torch.sigmoid(x @ arrays["gate_kernel"] + arrays["gate_bias"])
+    return (hidden * gate) @ arrays["out_kernel"]
 
 
-def gated_pooling(floats, fixed):
+def gated_pooling(arrays):
     """Computes gated attention pooling by the formula."""
-    x = floats["x"]
-    weights = torch.softmax(_gated_scores(x, floats), dim=-1)
+    x = arrays["x"]
+    weights = torch.softmax(_gated_scores(x, arrays), dim=-1)
     return [torch.bmm(weights[:, None], x)[:, 0]]
 
 
-def gated_aggregation(floats, fixed):
+def gated_aggregation(arrays):
     """Computes ``torch_geometric.nn.AttentionalAggregation`` with the same gate; all bags are one packed array."""
     from torch_geometric.nn import AttentionalAggregation
 
-    bags, length, width = floats["x"].shape
-    pool = AttentionalAggregation(lambda x: _gated_scores(x, floats)[:, None])
-    index = torch.arange(bags, device=floats["x"].device).repeat_interleave(length)
-    return [pool(floats["x"].reshape(-1, width), index, dim_size=bags)]
+    bags, length, width = arrays["x"].shape
+    pool = AttentionalAggregation(lambda x: _gated_scores(x, arrays)[:, None])
+    index = torch.arange(bags, device=arrays["x"].device).repeat_interleave(length)
+    return [pool(arrays["x"].reshape(-1, width), index, dim_size=bags)]
 
 
-def maxsim_in_blocks(floats, fixed):
+def maxsim_in_blocks(arrays):
     """Computes ColBERT's scores by einsum, for blocks of documents whose products fit into memory."""
-    x, x_mask, found = floats["x"], fixed["x_mask"], []
-    for y, y_mask in zip(floats["y"].split(DOCUMENTS), fixed["y_mask"].split(DOCUMENTS), strict=True):
+    x, x_mask, found = arrays["x"], arrays["x_mask"], []
+    for y, y_mask in zip(arrays["y"].split(DOCUMENTS), arrays["y_mask"].split(DOCUMENTS), strict=True):
         products = torch.einsum("bld,ctd->bclt", x, y).masked_fill(~y_mask[None, :, None], NO_WEIGHT)
         found.append((products.amax(-1) * x_mask[:, None]).sum(-1))
     return [torch.cat(found, dim=1)]

@@ -1,8 +1,13 @@
-"""Peers of each function, and the peers that are not installed."""
+"""Peers of each function, the peers that are not installed, and versions."""
 
+import contextlib
+import platform
+from importlib import metadata
 from importlib.util import find_spec
 
+import attnpool_ref
 from bench import layers_flax, layers_others
+from bench.calls import step_of
 from bench.layers_others import pooling_by
 from bench.programs import PEER, Way
 
@@ -13,6 +18,15 @@ PACKAGES = {"PyTorch": "torch", "PyG": "torch_geometric", "Keras": "keras", "Equ
 def missing(find=find_spec):
     """Returns the peers that are not installed."""
     return [peer for peer, package in PACKAGES.items() if find(package) is None]
+
+
+def installed():
+    """Returns the version of Python and those of the installed packages."""
+    found = {"python": platform.python_version(), "attnpool": attnpool_ref.__version__}
+    for name in ("jax", "jaxlib", "flax", "numpy", "torch", "torch-geometric", "keras", "equinox"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def _jax_peers():
@@ -54,7 +68,8 @@ def _pyg_peers():
 def ways(function, absent=None):
     """Returns the installed peers of a function."""
     absent = missing() if absent is None else absent
-    found = [Way(name, PEER, call) for name, call in _jax_peers().get(function, {}).items() if name not in absent]
+    jax_peers = {name: call for name, call in _jax_peers().get(function, {}).items() if name not in absent}
+    found = [Way(name, PEER, call, step_of(call)) for name, call in jax_peers.items()]
     for name, calls in (("PyTorch", _torch_peers), ("PyG", _pyg_peers)):
         if name not in absent and function in (known := calls()):
             found.append(Way(name, PEER, known[function], library="torch"))

@@ -1,24 +1,21 @@
-"""Implementations of a case as programs: compiled, run until finished, forward or as a step.
+"""Ways of computing a case as programs: compiled, run until finished, forward or as a step.
 
-A step computes the value and the gradients of all floating arrays, for a random cotangent. For a sum of the results, a
-compiler could skip half of the work.
+A step computes the results and the gradients of all floating arrays; its loss is the sum of the squares of the results.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 FORWARD, STEP = "forward", "step"
 DIRECTIONS = (FORWARD, STEP)
 
 OURS, PLAIN, PEER, FLOOR = "attnpool", "plain", "peer", "floor"
-"""Kinds of ways."""
+"""Kinds of ways; OURS and PLAIN are also their names."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +25,9 @@ class Way:
     Attributes:
       name: its name on the page.
       kind: OURS, PLAIN, PEER or FLOOR.
-      forward: a function from a dict of floating arrays and a dict of masks to a list of results.
-      step: the step, if it is not the gradient of ``forward``.
-      library: the library of its arrays: "jax", "torch" or "numpy".
+      forward: a function from a dict of arrays to a list of results.
+      step: a function from a dict of arrays to (results, gradients by name); for PyTorch None.
+      library: the library of its arrays: "jax" or "torch".
     """
 
     name: str
@@ -64,28 +61,11 @@ class Program:
         return results
 
 
-@dataclass
-class Arrays:
-    """Arguments of a case and cotangents of its results; each array is placed at most once per library."""
-
-    floats: dict
-    fixed: dict
-    cotangents: list
-
-    def __post_init__(self):
-        self._placed = {}
-
-    def placed(self, place):
-        """Returns (floats, fixed, cotangents), each array passed through ``place``."""
-        if place not in self._placed:
-            self._placed[place] = jax.tree.map(place, (self.floats, self.fixed, self.cotangents))
-        return self._placed[place]
-
-
 def program(way, direction, arrays):
-    """Returns the program of a way."""
-    build = {"jax": _jax_program, "torch": _torch_program, "numpy": _numpy_program}[way.library]
-    return build(way, direction, arrays)
+    """Returns the program of a way on these arrays, which are arrays of JAX."""
+    if way.library == "torch":
+        return _torch_program(way, direction, arrays)
+    return compiled(way.forward if direction == FORWARD else way.step, arrays)
 
 
 def compiled(function, *given):
@@ -98,61 +78,32 @@ def compiled(function, *given):
     return Program(lambda: executable(*given), temporaries=temporaries, compile_seconds=seconds)
 
 
-def loss(forward, floats, fixed, cotangents):
-    """Returns the function that a step differentiates."""
-    results = forward(floats, fixed)
-    return sum((part.astype(jnp.float32) * c).sum() for part, c in zip(results, cotangents, strict=True))
-
-
-def step_of(way):
-    """Returns the step of a JAX way: a function from floats, fixed arrays and cotangents to a value and gradients."""
-    if way.step is not None:
-        return lambda floats, fixed, cotangents: way.step(floats, fixed)
-    return jax.value_and_grad(partial(loss, way.forward))
-
-
-def _jax_program(way, direction, arrays):
-    floats, fixed, cotangents = arrays.placed(jnp.asarray)
-    if direction == FORWARD:
-        return compiled(way.forward, floats, fixed)
-    return compiled(step_of(way), floats, fixed, cotangents)
-
-
 def _torch_program(way, direction, arrays):
     import torch
 
-    def tensor(array):
-        return torch.from_numpy(array) if isinstance(array, np.ndarray) else torch.from_dlpack(array)
+    tensors = {name: torch.from_dlpack(array) for name, array in arrays.items()}
+    floats = [name for name, tensor in tensors.items() if tensor.is_floating_point()]
 
     def wait(results):
         if torch.cuda.is_available():
             torch.cuda.synchronize()
 
-    floats, fixed, cotangents = arrays.placed(tensor)
-
     def forward():
         with torch.no_grad():
-            return way.forward(floats, fixed)
+            return way.forward(tensors)
 
     def step():
-        leaves = {name: x.detach().requires_grad_() for name, x in floats.items()}
-        value = sum((part * c).sum() for part, c in zip(way.forward(leaves, fixed), cotangents, strict=True))
-        return value.detach(), dict(zip(leaves, torch.autograd.grad(value, list(leaves.values())), strict=True))
+        leaves = {name: tensors[name].detach().requires_grad_() for name in floats}
+        results = way.forward(tensors | leaves)
+        loss = sum(part.float().square().sum() for part in results)
+        gradients = dict(zip(floats, torch.autograd.grad(loss, list(leaves.values())), strict=True))
+        return [part.detach() for part in results], gradients
 
     return Program(forward if direction == FORWARD else step, wait)
 
 
-def _numpy_program(way, direction, arrays):
-    if direction == STEP:
-        raise ValueError(f"{way.name}: NumPy has no gradients")
-    return Program(lambda: way.forward(arrays.floats, arrays.fixed))
-
-
 def as_numpy(results):
     """Returns results of any library as a list of float64 arrays."""
-    return [_as_float64(part) for part in jax.tree.leaves(results)]
-
-
-def _as_float64(part):
-    on_torch = hasattr(part, "detach")
-    return (part.detach().double().cpu().numpy() if on_torch else np.asarray(part)).astype(np.float64)
+    leaves = jax.tree.leaves(results)
+    plain = (part.detach().double().cpu().numpy() if hasattr(part, "detach") else np.asarray(part) for part in leaves)
+    return [part.astype(np.float64) for part in plain]

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-SHORTEST, SHORTEST_EAGER = 0.002, 0.02
+SHORTEST = 0.002
 """Least seconds of one measurement; shorter calls are repeated within it, as ratios of calls of 50 µs need."""
 
 _SWEEP = np.ones(2**24, np.float32)
@@ -21,12 +21,6 @@ def seconds_of(call, number=1):
     return (time.perf_counter() - start) / number
 
 
-def _first_guess(call):
-    """Returns an estimate of a call's seconds; short calls are warmed up by a first one."""
-    seconds = seconds_of(call)
-    return seconds if seconds > 100 * SHORTEST else seconds_of(call)
-
-
 class Race:
     """Calls that are timed against one another.
 
@@ -36,12 +30,14 @@ class Race:
       seconds: for each its times, one per round.
     """
 
-    def __init__(self, calls, seed=0, shortest=SHORTEST):
+    def __init__(self, calls, seed=0):
         self.calls = calls
         self.seconds = {name: [] for name in calls}
         self._random = random.Random(seed)
-        first = {name: _first_guess(call) for name, call in calls.items()}
-        self.numbers = {name: min(1000, max(1, math.ceil(shortest / max(s, 1e-9)))) for name, s in first.items()}
+        first = {
+            name: min(seconds_of(call), seconds_of(call)) for name, call in calls.items()
+        }  # the first call warms up
+        self.numbers = {name: min(1000, max(1, math.ceil(SHORTEST / max(s, 1e-9)))) for name, s in first.items()}
         self._one_round = sum(first[name] * self.numbers[name] for name in calls)
 
     def rounds_within(self, budget, fewest, most):
@@ -62,12 +58,6 @@ class Race:
 
 
 def ratio(numerator, denominator):
-    """Returns median, lowest and highest ratio of two lists of times by round, and the ratio of their best times."""
+    """Returns median, lowest and highest ratio of two lists of times by round."""
     each = [a / b for a, b in zip(numerator, denominator, strict=True)]
-    return statistics.median(each), min(each), max(each), min(numerator) / min(denominator)
-
-
-def exponent(lengths, times):
-    """Returns the exponent with which the best times grow with the length, from the longest two lengths."""
-    (a, b), (s, t) = lengths[-2:], (min(times[-2]), min(times[-1]))
-    return math.log(t / s) / math.log(b / a)
+    return statistics.median(each), min(each), max(each)

@@ -4,12 +4,11 @@ The bound is derived: as many float32 roundings of the largest number as a sum h
 roundings of their own dtype (of the scores, the weights, their products, the result).
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 import attnpool_ref
-from bench.programs import FLOOR, FORWARD, STEP, as_numpy, program
+from attnpool_ref.conformance.candidates.calling import arrange
+from bench.programs import FLOOR, FORWARD, as_numpy
 
 EPSILON = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
 
@@ -17,11 +16,6 @@ NARROW_ROUNDINGS = 4
 
 EXAMPLES = 2
 """Number of examples that the oracle computes; the same code computes all examples of a batch."""
-
-LARGEST = 2**30
-"""Bytes of the largest array that the oracle may make; larger cases are verified on shorter sequences."""
-
-SEQUENCES = "LTnkm"
 
 
 def agree(got, want, terms, what, dtype="float32"):
@@ -41,45 +35,31 @@ def agree(got, want, terms, what, dtype="float32"):
         assert error <= allowed, f"{what} is off by {error:g}, and the largest number is {size:g}"
 
 
-def oracle(case, arrays):
-    """Returns the results of attnpool_ref for the first examples of a case."""
-    first = {
-        name: np.asarray(array[:EXAMPLES] if case.shapes[name][0] in "BC" else array)
-        for name, array in (arrays.floats | arrays.fixed).items()
-    }
-    return as_numpy(getattr(attnpool_ref, case.name)(**first, **case.options))
-
-
-def shortened(case, largest=LARGEST):
-    """Returns the case, with sequences so short that no array of the oracle has more than ``largest`` bytes."""
-    sizes = dict(case.sizes)
-    while EXAMPLES * 8 * np.prod(replace(case, sizes=sizes).shape(case.function.largest)) > largest:
-        sizes |= {letter: sizes[letter] // 2 for letter in SEQUENCES if sizes.get(letter, 1) > 1}
-    return case if sizes == case.sizes else replace(case, sizes=sizes)
-
-
 class Verifier:
     """Compares the ways of a case with the oracle, or their steps with the step of the first way."""
 
-    def __init__(self, case, direction, arrays, largest=LARGEST):
-        self.case, self.direction, self.first = case, direction, None
+    def __init__(self, case, direction, arrays):
+        self.case, self.direction, self.wanted = case, direction, None
+        call = case.call
         if direction == FORWARD:
-            self.short = shortened(case, largest)
-            self.arrays = arrays if self.short is case else self.short.arrays()
-            self.want = oracle(self.short, self.arrays)
+            first = {
+                name: np.asarray(array[:EXAMPLES] if call.axes[name][0] in ("...", "B", "C") else array)
+                for name, array in arrays.items()
+            }
+            oracle = getattr(attnpool_ref, call.row.name)
+            args, kwargs = arrange(oracle, first | call.numbers | call.options)
+            self.wanted = as_numpy(oracle(*args, **kwargs))
 
-    def check(self, way, each):
-        """Raises an AssertionError if the program ``each`` of a way is wrong; floors are not checked."""
-        what = f"{self.case}: {way.name}"
+    def check(self, way, program):
+        """Raises an AssertionError if the program of a way is wrong; floors are not checked."""
         if way.kind == FLOOR:
             return
-        if self.direction == STEP:
-            gradients = as_numpy(each.run()[1])
-            self.first = gradients if self.first is None else self.first
-            agree(gradients, self.first, self.case.tokens(), what, self.case.dtype)
-            return
-        if self.short is not self.case:
-            each = program(way, FORWARD, self.arrays)
-        batch = tuple(slice(EXAMPLES) for letter in "BC" if letter in self.case.sizes)
-        results = [part[batch] for part in as_numpy(each.run())]
-        agree(results, self.want, sum(self.short.sizes.values()), what, self.case.dtype)
+        what, sizes = f"{self.case}: {way.name}", self.case.call.sizes
+        if self.direction == FORWARD:
+            batch = tuple(slice(EXAMPLES) for letter in "BC" if letter in sizes)
+            got, terms = [part[batch] for part in as_numpy(program.run())], sum(sizes.values())
+        else:
+            shapes = self.case.call.shapes(self.case.dtype)
+            got, terms = as_numpy(program.run()[1]), sum(shapes[name].size for name in self.case.call.tokens())
+        self.wanted = got if self.wanted is None else self.wanted
+        agree(got, self.wanted, terms, what, self.case.dtype)

@@ -74,8 +74,14 @@ html_theme_options = {
     "use_download_button": False,
     "use_fullscreen_button": False,
 }
-ogp_site_url = html_baseurl = ""  # the site's address, when it has one
+ogp_site_url = html_baseurl = os.environ.get("SITE_ADDRESS", "")  # of the published site: .github/workflows/pages.yml
 ogp_social_cards = {"enable": False}
+if html_baseurl:
+    html_theme_options |= {
+        "switcher": {"json_url": f"{html_baseurl}/versions.json", "version_match": os.environ["SITE_VERSION"]},
+        "check_switcher": False,  # the list may not be published yet
+        "primary_sidebar_end": ["version-switcher"],
+    }
 mathjax_path = "mathjax/tex-chtml.js"  # of this folder: the site asks no other host
 copybutton_exclude = ".linenos, .gp, .go"
 

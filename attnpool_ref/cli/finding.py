@@ -5,6 +5,7 @@ Search words match names in any spelling: "max-sim" and "max sim" match MaxSim.
 
 import difflib
 import functools
+import inspect
 import itertools
 import os
 import re
@@ -115,9 +116,9 @@ def _print_lines(out, title, rows):
 
 
 def find(words):
-    """Prints the entries that have all of the words; returns the exit status, 0 or, if there are none, 1."""
+    """Prints the entries that have all of the words, or else the functions; returns 0, or 1 if there are none."""
     words = " ".join(words).split()  # an argument of the command may have several words
-    found = search(words, names.entries())
+    found = search(words, names.entries()) or search(words, functions())
     if not found:
         known = [name for entry in names.entries() for name in (*entry.names, *entry.functions)]
         return nothing_found(f"Nothing is called {' '.join(words)!r} here.", words, known)
@@ -126,6 +127,20 @@ def find(words):
         _print(out, entry)
     out.print(Text(LEGEND, "dim"))
     return 0
+
+
+def functions():
+    """Returns an entry for each function, with its name and the names in parentheses in its first line."""
+    import attnpool_ref
+
+    for row in table.VARIANTS:
+        function = getattr(attnpool_ref, row.name)
+        first = (inspect.getdoc(function) or "").partition("\n")[0].replace("``", "`")
+        others = [name for inner in re.findall(r"\(([^)]*)\)", first) for name in inner.split(", ")]
+        parameters = inspect.signature(function).parameters.values()
+        arguments = ", ".join(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD)
+        source = table.SOURCES[row.source]
+        yield names.Entry((row.name, *others), f"{row.name}({arguments})", source, first, row.module)
 
 
 def search(words, entries):

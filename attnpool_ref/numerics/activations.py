@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from attnpool_ref.primitives.hidden import tanh
+
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
@@ -28,5 +30,5 @@ def geglu(x):
     return value * gelu(gate)
 
 
-OF_SCORES = {"tanh": np.tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
+OF_SCORES = {"tanh": tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
 """Activations of the hidden layer of scores, by name."""

@@ -8,21 +8,31 @@ function that calls it.
 exchange    how a primitive is exchanged
 padding     values of padding; positions of the first and the last real token
 weights     softmax, shares of a sum, the factor of scores
-averages    mean, weighted sum, maximum, reductions of pairs
+averages    mean, weighted sum, maximum, reductions of pairs, residuals
 moments     mean and standard deviation
 vectors     unit vectors, vectors of mean 0 and variance 1
 exponentials  logarithms of mean exponentials
-hidden      gates, concatenated vectors, activations' sigmoid
+hidden      gates, concatenated vectors, sigmoid and tanh
 heads       projections to heads, heads side by side
 segments    the tokens of a segment
 ==========  ====================================================================
 """
 
-from attnpool_ref.primitives.averages import between, matvec, maximum, mean, minimum, reduced, vecmat, weighted_sum
+from attnpool_ref.primitives.averages import (
+    between,
+    matvec,
+    maximum,
+    mean,
+    minimum,
+    reduced,
+    sums_of_residuals,
+    vecmat,
+    weighted_sum,
+)
 from attnpool_ref.primitives.exchange import PRIMITIVES, exchanged, primitive, recorded
 from attnpool_ref.primitives.exponentials import mean_of_exponentials, softmax_of_products
 from attnpool_ref.primitives.heads import concatenate_heads, mask_of_heads, project_to_heads
-from attnpool_ref.primitives.hidden import gated, joined, sigmoid
+from attnpool_ref.primitives.hidden import gated, joined, sigmoid, tanh
 from attnpool_ref.primitives.moments import moments
 from attnpool_ref.primitives.padding import (
     drop,
@@ -70,6 +80,8 @@ __all__ = [
     "sigmoid",
     "softmax",
     "standardized",
+    "sums_of_residuals",
+    "tanh",
     "unit_vector",
     "vecmat",
     "weighted_sum",

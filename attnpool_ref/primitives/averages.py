@@ -58,6 +58,12 @@ def weighted_sum(weights, x):
     return vecmat(weights, x)
 
 
+@primitive
+def sums_of_residuals(weights, x, centers):
+    """Sums the distances of tokens x [..., L, d] from each center [K, d] under weights [..., L, K]: [..., K, d]."""
+    return np.stack([vecmat(weights[..., k], x - center) for k, center in enumerate(centers)], -2)
+
+
 def vecmat(vector, matrix):
     """Multiplies vectors [..., n] by matrices [..., n, m]: [..., m]. Each example is a product of its own.
 

@@ -12,6 +12,12 @@ def sigmoid(x):
 
 
 @primitive
+def tanh(x):
+    """Computes the hyperbolic tangent."""
+    return np.tanh(x)
+
+
+@primitive
 def gated(units, gate):
     """Multiplies hidden units by the sigmoid of their gate."""
     return units * sigmoid(gate)

@@ -22,20 +22,15 @@ NORMALIZERS = language.OrFunction(("softmax", "sparsemax", "entmax15", "sigmoid"
 ABSOLUTE = ("normalizer=sigmoid",)
 """Options with which a constant added to every score changes the weights."""
 
-NUMBERS = {
-    "epsilon": 0.125,
-    "bandwidth": 4.0,
-    "atol": 2.5,
-    "q": 0.40625,
-    "alpha": 1.25,
-    **dict.fromkeys(("temperature", "scale", "p", "ddof", "context_ddof", "out_bias", "margin", "weight"), 0.75),
-}
-"""Values of numeric arguments by name, with which the judge calls functions.
+NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625, "alpha": 1.25}
+"""Values of numeric arguments by name, with which the judge calls functions; those of other names are :data:`NUMBER`.
 
 A value must not make one function of another, as 0.5 makes a median of a trimmed mean. About half of the drawn vectors
 lie within the bandwidth and within the tolerance ``atol``. The quantile of order ``q`` lies between two tokens.
 """
 
+NUMBER = 0.75
+"""Value of numeric arguments that :data:`NUMBERS` does not name."""
 
 FACTS = {
     "copies": "it only averages or copies tokens, so that no finite number overflows",
@@ -139,12 +134,6 @@ class Variant:
         lengths = [argument for argument in arguments.values() if argument.kind == "lengths"]
         relations = *map(language.parse_rule, self.rules), *(language.Excludes(a.mask, a.name) for a in lengths)
         language.check_names(relations, arguments, self.options)
-        for key, argument in arguments.items():
-            if argument.numeric and key not in NUMBERS:
-                raise ValueError(
-                    f"{self.name}: the judge has no value for the number `{key}`; add one to NUMBERS in "
-                    "attnpool_ref/table/row.py at which no simpler function has the same result"
-                )
         arguments = language.restricted(arguments, self.shared, self.without)
         arguments |= {key: replace(arguments[key], shapes=shapes) for key, shapes in self.held.items()}
         parsed = {"arguments": arguments, "results": results, "relations": relations}

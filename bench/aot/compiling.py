@@ -1,105 +1,118 @@
-"""Child process that lowers, compiles and reads programs; it answers each line with a line of JSON.
-
-Its environment is :data:`bench.aot.devices.ENVIRONMENT`.
-"""
+"""Programs of a run, and what a worker process does with each: lowers, compiles and reads it."""
 
 import hashlib
 import json
-import sys
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from bench.aot import calls, devices, reading
+from bench.aot import devices, reading
+from bench.calls import STATE, calls
+from bench.programs import FORWARD, OURS, PLAIN, STEP
 
-READERS = ("compiling.py", "hlo.py", "reading.py", "calls.py")
-"""Files whose text changes the results of a program: after an edit of them, all programs are compiled again."""
-
-
-def digest_of(text, device):
-    """Returns the key of a stored result: a digest of text, device, versions and the code that reads the text."""
-    found = hashlib.sha256(json.dumps([text, device, devices.PINNED]).encode())
-    for name in READERS:
-        found.update(Path(__file__).with_name(name).read_bytes())
-    return found.hexdigest()[:16]
+DTYPES = ("bfloat16", "float32")
+DEFAULT = ((STEP, "bfloat16"), (FORWARD, "float32"))
+"""Directions and dtypes of a run."""
 
 
-def traced(call, device, direction, dtype):
-    """Returns the traced program for a device."""
-    mesh = devices.mesh(device, call.layout == calls.MESH)
-    places = call.places() if call.layout == calls.MESH else {}
-    arrays = {
-        key: jax.ShapeDtypeStruct(
-            array.shape, array.dtype, sharding=NamedSharding(mesh, places.get(key, PartitionSpec()))
-        )
-        for key, array in call.arrays(dtype).items()
-    }
-    return jax.jit(call.program(direction, mesh)).trace(arrays)
+@dataclass(frozen=True)
+class Program:
+    """One program as plain data.
+
+    Attributes:
+      label: the call's label.
+      way: OURS or PLAIN.
+      device: a name of :data:`devices.DEVICES`.
+      direction: FORWARD or STEP.
+      dtype: the dtype of the floating arrays.
+    """
+
+    label: str
+    way: str
+    device: str
+    direction: str
+    dtype: str
+
+    @property
+    def key(self):
+        """Key of the program in the JSON."""
+        return " | ".join((self.label, self.way, self.device, self.direction, self.dtype))
 
 
-def measure(asked, known=None):
-    """Returns the results of one program, as plain data.
+@cache
+def by_label():
+    """Returns all calls by label."""
+    return {call.label: call for call in calls()}
+
+
+def formula_of(label):
+    """Returns the label of the call whose formula is that of a call: for a state, the dense call."""
+    call = by_label()[label]
+    return label if call.layout != STATE else ", ".join([call.dense, "dense"])
+
+
+def programs(only, places, kinds):
+    """Returns the programs of a run, our own and the formulas that exist: calls with optional arrays are only steps.
 
     Args:
-      asked: "name", "layout", "way", "device", "direction", "dtype".
-      known: the result of an earlier run, which is returned if the program's digest did not change.
+      only: a name of a function or a label; empty for all.
+      places: names of devices.
+      kinds: pairs of direction and dtype.
     """
-    call = next(c for c in calls.calls() if (c.name, c.layout, c.way) == (asked["name"], asked["layout"], asked["way"]))
-    device, direction, dtype = asked["device"], asked["direction"], asked["dtype"]
-    if direction == calls.STEP and not calls.has_gradient(call):
-        return {"digest": "", "no": "no gradient"}
+    found = {}
+    for label, call in by_label().items():
+        for direction, dtype in kinds if only in ("", call.row.name, label) else ():
+            if direction == STEP or not call.given:
+                for device in places:
+                    found[Program(label, OURS, device, direction, dtype)] = None
+                    if call.has_formula:
+                        found[Program(formula_of(label), PLAIN, device, direction, dtype)] = None
+    return list(found)
+
+
+def measure(program, known=None, folder=None):
+    """Returns the costs of one program, as plain data; ``known``, an earlier result, if the program did not change.
+
+    ``folder`` gets the text of the compiled program, if it is given.
+    """
+    call = by_label()[program.label]
+    if program.direction == STEP and not call.has_gradient():
+        return {"no": "no gradient"}
+    place = NamedSharding(devices.mesh(program.device), PartitionSpec())
+    arrays = {
+        name: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=place)
+        for name, array in call.shapes(program.dtype).items()
+    }
     try:
-        program = traced(call, device, direction, dtype).lower()
-    except Exception as error:  # an error is an answer, too
-        return {"digest": "", "error": f"lowering: {_first_line(error)}"}
-    digest = digest_of(program.as_text(), device)
-    if known and known.get("digest") == digest:
-        return known
-    tokens = call.tokens(dtype)
-    floor = call.floor(direction, dtype)
-    try:
-        compiled = program.compile()
-    except Exception as error:
-        return {"digest": digest, "error": _first_line(error)}
-    most = max(t.size for t in tokens)
-    narrow = [t.shape for t in tokens if t.dtype.itemsize < 4 and calls.is_float(t) and t.size > most / 8]
-    text = compiled.as_text()
-    if asked.get("text"):
-        Path(asked["text"]).write_text(text)
-    found, memory = reading.costs(text, narrow, 8 * jnp.dtype(dtype).itemsize), compiled.memory_analysis()
+        lowered = jax.jit(call.program(program.way, program.direction)).lower(arrays)
+        digest = digest_of(lowered.as_text(), program.device)
+        if known and known.get("digest") == digest:
+            return known
+        compiled = lowered.compile()
+    finally:
+        jax.clear_caches()
+    text, memory = compiled.as_text(), compiled.memory_analysis()
+    if folder:
+        (Path(folder) / f"{program.key.replace(' | ', '_').replace(' ', '-')}.txt").write_text(text)
+    found = reading.costs(text, bits=16 if program.dtype == "bfloat16" else 32)
     return {
         "digest": digest,
         "bytes": found.bytes,
-        "x": max(t.size * t.dtype.itemsize for t in tokens),
-        "floor": floor,
-        "temporaries": memory.temp_size_in_bytes,
-        "memory": memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes,
         "cycles": found.cycles,
         "elements": found.elements,
         "products": found.products,
-        "wide": found.wide_copies,
-        "steps": found.steps,
-        "unknown": found.unknown,
-        "gathered": found.gathered,
         "counts": {key: count for key, count in sorted(found.counts.items()) if count},
+        "temporaries": memory.temp_size_in_bytes,
+        "memory": memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes,
     }
 
 
-def _first_line(error):
-    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {line[:200]}"
-
-
-def main():
-    """Answers lines of JSON until the input ends."""
-    for line in sys.stdin:
-        asked = json.loads(line)
-        answer = measure(asked, asked.pop("known", None))
-        jax.clear_caches()
-        print("\x1e" + json.dumps(answer), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def digest_of(text, device):
+    """Returns a digest of a program's text, its device, the versions and the code that reads compiled programs."""
+    found = hashlib.sha256(json.dumps([text, device, devices.PINNED]).encode())
+    for name in ("hlo.py", "reading.py"):
+        found.update(Path(__file__).with_name(name).read_bytes())
+    return found.hexdigest()[:16]

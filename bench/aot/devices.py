@@ -4,12 +4,11 @@ import importlib.metadata
 import re
 from pathlib import Path
 
-from bench.aot.calls import DEVICES_OF_MESH
+V5E, H200 = "TPU v5e", "H200"
+DEVICES = (V5E, H200)
 
-V5E, V6E, H200 = "TPU v5e", "TPU v6e", "H200"
-DEVICES = (V5E, H200, V6E)
-DEFAULT = (V5E, H200)
-TPUS = (V5E, V6E)
+MEMORY = {V5E: 16e9, H200: 151e9}
+"""Bytes of each device's memory."""
 
 _FOLDER = Path(__file__).parents[2]
 
@@ -28,9 +27,6 @@ ENVIRONMENT = {
 PINNED = {"jax": "0.11.2", "libtpu": "0.0.52", "jax-cuda13-plugin": "0.11.2", "nvidia-cuda-nvcc": "13.5.37"}
 """Packages that must be installed, as the extra ``aot`` pins them."""
 
-_DESCRIPTION = Path(__file__).with_name("h200.textproto")
-_TOPOLOGIES = {V5E: "v5e:2x2", V6E: "v6e:2x2"}
-
 
 def missing(version=None):
     """Returns why nothing can be compiled here, or None; ``version`` returns the installed version of a package."""
@@ -45,23 +41,15 @@ def missing(version=None):
     return None
 
 
-def topology(device, count):
-    """Returns descriptions of a given number of devices of a kind; the devices themselves do not exist here."""
-    from jax.experimental import topologies
-
-    if device == H200:
-        config = _DESCRIPTION.read_text()
-        return topologies.get_topology_desc(platform="cuda", topology=f"1x{count}x1", target_config=config).devices
-    return topologies.get_topology_desc(_TOPOLOGIES[device], platform="tpu").devices[:count]
-
-
-def mesh(device, split):
-    """Returns a mesh of one device, or of four devices, over which tokens are split."""
+def mesh(device):
+    """Returns a mesh of one device, which does not exist here."""
     import numpy as np
+    from jax.experimental import topologies
     from jax.sharding import AxisType, Mesh
 
-    from bench.aot.calls import AXIS
-
-    count = DEVICES_OF_MESH if split else 1
-    found = np.array(topology(device, count))
-    return Mesh(found, (AXIS,), axis_types=(AxisType.Auto,))
+    if device == H200:
+        config = Path(__file__).with_name("h200.textproto").read_text(encoding="utf-8")
+        found = topologies.get_topology_desc(platform="cuda", topology="1x1x1", target_config=config).devices
+    else:
+        found = topologies.get_topology_desc("v5e:2x2", platform="tpu").devices
+    return Mesh(np.array(found[:1]), ("device",), axis_types=(AxisType.Auto,))

@@ -18,9 +18,6 @@ _CALLED = re.compile(r"\b(calls|to_apply|body|condition|true_computation|false_c
 _BRANCHES = re.compile(r"\b(?:branch_computations|called_computations)=\{([^}]*)\}")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
-NO_ESTIMATE = 2**63 - 1
-"""What the compiler writes in place of the cycles of a TPU v6e's SparseCores."""
-
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 
 
@@ -108,7 +105,7 @@ class Instruction:
     def cycles(self):
         """Cycles by the compiler's estimate, or 0 if it makes none."""
         found = _CYCLES.search(self.attributes)
-        return int(found[1]) if found and int(found[1]) < NO_ESTIMATE else 0
+        return int(found[1]) if found else 0
 
     @property
     def target(self):

@@ -1,4 +1,7 @@
-"""Costs of a compiled program, read from its text: bytes, operations, cycles, loops, scatters, sorts, collectives, copies.
+"""Costs of a compiled program, read from its text: bytes, operations, cycles, and the number of loops, scatters and sorts.
+
+XLA's own analysis (``compiled.cost_analysis()``) does not serve: it is missing for a GPU, counts a loop once, and does not
+know which arrays of a TPU stay on the chip.
 
 An instruction that runs as a kernel moves its operands and its results. If a kernel slices an operand, only the slice
 counts; if it updates a result in place, only the update. Loops count as often as they run, and of a conditional the
@@ -18,28 +21,15 @@ import numpy as np
 
 from bench.aot import hlo
 
-FREE = frozenset(
-    [
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "partition-id",
-        "replica-id",
-        "opt-barrier",
-        "domain",
-        "add-dependency",
-        "get-dimension-size",
-    ]
-)
+FREE = {
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id"),
+    *("opt-barrier", "domain", "add-dependency", "get-dimension-size"),
+}
 FREE_CALLS = frozenset({"AllocateBuffer", "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
-COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 SLICES = ("slice", "dynamic-slice", "gather")
 STARTED_SLICES = ("slice-start", "dynamic-slice-start")
-CALLS = ("call", "async-start", "call-start", "custom-call-start")
-"""Instructions that run another computation; on a TPU v6e the last two gather tokens on its SparseCores."""
+CALLS = ("call", "async-start", "call-start")
+"""Instructions that run another computation."""
 
 MOVES = FREE | {
     *(
@@ -70,11 +60,7 @@ class Costs:
       cycles: the compiler's estimate; 0 if it makes none.
       elements: numbers computed outside of matrix products.
       products: multiplications and additions of matrix products.
-      counts: the number of "loops", "scatters", "sorts" and collectives in the text.
-      steps: the most steps of one loop, including those of the loops around it.
-      unknown: the number of loops whose steps the compiler does not know.
-      gathered: bytes of the largest result of an all-gather.
-      wide_copies: float32 arrays with the elements of a narrow argument.
+      counts: the number of "loops", "scatters" and "sorts" in the text.
     """
 
     bytes: float = 0.0
@@ -82,23 +68,13 @@ class Costs:
     elements: int = 0
     products: int = 0
     counts: Counter = field(default_factory=Counter)
-    steps: int = 0
-    unknown: int = 0
-    gathered: float = 0.0
-    wide_copies: int = 0
 
 
-def costs(text, tokens=(), bits=1):
-    """Returns the costs of a compiled program.
-
-    Args:
-      text: the program.
-      tokens: the shapes of its narrow arrays of tokens.
-      bits: the steps of a loop that stops by itself, because bisections end with the last bit.
-    """
+def costs(text, bits=1):
+    """Returns the costs of a compiled program; ``bits`` are the steps of a loop that stops by itself, such as a bisection."""
     module = hlo.parse(text)
     found = Costs()
-    total = _run(module, module.entry, found, (tuple(tokens), bits), 1)
+    total = _run(module, module.entry, found, bits)
     found.bytes, (found.cycles, found.elements, found.products) = float(total[0]), map(int, total[1:])
     inside = [one for part in module.computations.values() for one in part.instructions.values()]
     found.counts["scatters"] = sum(one.opcode in ("scatter", "select-and-scatter") for one in inside)
@@ -112,11 +88,8 @@ def _sorts(one):
     )
 
 
-def _run(module, name, found, known, around):
-    """Returns [bytes, cycles, elements, products] of a computation that runs once.
-
-    ``around`` are the steps of outer loops, and ``known`` the arguments ``tokens`` and ``bits`` of :func:`costs`.
-    """
+def _run(module, name, found, bits):
+    """Returns [bytes, cycles, elements, products] of a computation that runs once."""
     total = np.zeros(4)
     computation = module.computations[name]
     for one in computation.instructions.values():
@@ -124,20 +97,16 @@ def _run(module, name, found, known, around):
         if one.opcode == "while":
             trips = _trips(module, one)
             found.counts["loops"] += 1
-            found.unknown += trips is None
-            trips = known[1] if trips is None else trips
-            found.steps = max(found.steps, around * trips)
             for part in ("body", "condition"):
-                total += trips * _run(module, called[part][0], found, known, around * trips)
+                total += (bits if trips is None else trips) * _run(module, called[part][0], found, bits)
         elif one.opcode == "conditional":
-            total += np.max([_run(module, branch, found, known, around) for branch in called["branches"]], 0)
+            total += np.max([_run(module, branch, found, bits) for branch in called["branches"]], 0)
         elif one.opcode in CALLS and called:  # "branches" are what `called_computations` names
             callee = next(called[key] for key in ("to_apply", "calls", "branches") if key in called)
-            total += _run(module, callee[0], found, known, around) + np.array([0, one.cycles, 0, 0])
+            total += _run(module, callee[0], found, bits) + np.array([0, one.cycles, 0, 0])
         else:
             read, written = _moved(module, computation, one)
             total += [read + written, one.cycles, *_computed(module, computation, one)]
-            _note(one, written, found, known[0])
     return total
 
 
@@ -171,32 +140,6 @@ def _trips(module, loop):
         return None
     limit = condition.instructions.get(condition.root.operands[1])
     return int(limit.operands[0]) if limit is not None and limit.opcode == "constant" else None
-
-
-def _note(one, written, found, tokens):
-    opcode = one.opcode.removesuffix("-start")
-    if opcode in COLLECTIVES:
-        found.counts[opcode] += 1
-        if opcode == "all-gather":
-            found.gathered = max([found.gathered, *(array.size for array in one.arrays)])
-    if one.opcode not in FREE and not one.opcode.endswith("-done"):  # an update of a part does not make the array
-        found.wide_copies += sum(_is_wide(array, tokens) and array.size <= written for array in one.arrays)
-
-
-def _is_wide(array, tokens):
-    """Returns whether an array is float32, in the large memory, with the elements of narrow tokens or padded ones."""
-    return (
-        array.dtype == "f32"
-        and not array.on_chip
-        and any(own[-1] in array.shape and 1 <= array.elements / _product(own) <= 1.25 for own in tokens)
-    )
-
-
-def _product(shape):
-    total = 1
-    for size in shape:
-        total *= size
-    return total
 
 
 def _moved(module, computation, one):

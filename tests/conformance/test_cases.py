@@ -1,6 +1,7 @@
 """The cases: what they draw of each row, and that its definition takes all of them."""
 
 import dataclasses
+import inspect
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.table.row import NUMBER, NUMBERS
 from attnpool_ref.table.rows import streaming
 
 WITH_MASKS = [row.name for row in table.VARIANTS if any(a.kind == "mask" for a in row.arguments.values())]
@@ -89,14 +91,18 @@ def test_every_kind_of_case_is_drawn():
     assert met == set(cases.KINDS)
 
 
-def test_a_row_is_refused_whose_number_has_no_value_for_the_judge_or_whose_source_is_unknown():
-    row = table.get("quantile_pooling")
-    with pytest.raises(
-        ValueError, match="quantile_pooling: the judge has no value for the number `part`; add one to NUM"
-    ):
-        dataclasses.replace(row, shapes=row.shapes.replace("q[]", "part[]"), rules=())
+def test_the_judge_calls_no_function_with_the_default_of_a_number():
+    """Or a function that ignores the number would pass."""
+    for row in table.BY_NAME.values():
+        parameters = inspect.signature(getattr(attnpool_ref, row.name)).parameters
+        numbers = {key for key, argument in row.arguments.items() if argument.numeric}
+        same = [key for key in numbers if parameters[key].default == NUMBERS.get(key, NUMBER)]
+        assert same == [], f"{row.name}: give {same} other values in NUMBERS of attnpool_ref/table/row.py"
+
+
+def test_a_row_is_refused_whose_source_is_unknown():
     with pytest.raises(ValueError, match=r"sources.py; if it is in docs/references.bib, run `make docs`"):
-        dataclasses.replace(row, source="nobody1900")
+        dataclasses.replace(table.get("quantile_pooling"), source="nobody1900")
 
 
 def test_a_state_without_an_equation_or_an_example_is_refused_with_the_file_that_lacks_it():

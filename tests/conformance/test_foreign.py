@@ -4,6 +4,7 @@ import pytest
 from conformance.foreign import corners
 from conformance.foreign.by_default import BY_DEFAULT, STATES, States
 from conformance.foreign.judging import failures_of
+from conformance.foreign.of_notebooks import OF_NOTEBOOKS
 from conformance.foreign.plain_others import PLAIN
 from conformance.foreign.right import RIGHT
 from conformance.foreign.sizes import KINDS
@@ -62,6 +63,17 @@ def test_a_foreign_mistake_is_rejected_by_default(mistake):
     kind, row = mistake
     found = failures_of(BY_DEFAULT[kind], row, contract=False)
     assert any(not failure.message.startswith("raises ") for failure in found), f"survives: {kind}"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of 0/0, which is one of the mistakes
+@pytest.mark.parametrize("name", one_in(3, OF_NOTEBOOKS))
+def test_a_function_of_a_notebook_is_rejected_and_its_mistake_named(name):
+    found = OF_NOTEBOOKS[name]
+    scope = {"dtypes": ("float32", "float64"), "long": False, "whole_contract": True}
+    (row,) = conformance.judge(found.candidate, only=(found.row,), **scope).rows
+    broken = tuple(kept.guarantee for kept in row.accused if kept.guarantee != "integers alone")  # none takes integers
+    assert broken == found.broken
+    assert any(cause.startswith(found.cause) for cause in row.causes) or not found.cause
 
 
 @pytest.mark.parametrize("mistake", STATES)

@@ -4,7 +4,6 @@ import re
 from functools import partial
 
 import bibliography
-import make_docs
 import make_pictures
 import make_stubs
 import pytest
@@ -14,9 +13,6 @@ GENERATED = {
     **{make_stubs.path_of(package): partial(make_stubs.stub, package) for package in make_stubs.PACKAGES},
     make_stubs.JUDGE: make_stubs.judge_stub,
     bibliography.MODULE: bibliography.module,
-    make_docs.BUGS_PATH: make_docs.bugs_page,
-    make_docs.TRAPS_PATH: make_docs.traps_page,
-    make_docs.HEADS_PATH: make_docs.heads_page,
     **{make_pictures.FOLDER / f"{name}.svg": draw for name, draw in make_pictures.PICTURES.items()},
 }
 

@@ -1,6 +1,5 @@
 """The README and the pages: each Python block prints what it says, commands work, links and names lead somewhere."""
 
-import builtins
 import re
 import shlex
 import subprocess
@@ -25,7 +24,7 @@ from flax import nnx
 
 import attnpool_flax
 from attnpool_flax.modules.sentences import SentencePool
-from attnpool_ref.conformance.report.guarantees import GUARANTEES
+from attnpool_ref import formats
 from attnpool_ref.formats.sentences import Stage
 
 PAGES = {
@@ -35,31 +34,39 @@ PAGES = {
 FOR_CONTRIBUTORS = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in (
-        *("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ".github/pull_request_template.md"),
+        *("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CHANGELOG.md", ".github/pull_request_template.md"),
         *("attnpool_ref/README.md", "attnpool_flax/README.md", "attnpool_ref/table/names.md"),
     )
 }
 ELSEWHERE = {
-    *(
-        "docs/bugs.md",
-        "docs/traps.md",
-        "docs/verdicts.md",
-    ),  # from what writes them
-    "docs/guides/library-author.md",  # tests/peers
-    "docs/guarantees.md",  # below
+    "docs/judging.md",  # tests/peers
 }
 ONE_PACKAGE = {
-    *("README.md", "docs/index.md", "docs/judging.md", "docs/questions.md"),
+    *("README.md", "docs/index.md", "docs/options.md", "docs/embedding.md", "docs/questions.md"),
     *("docs/scale.md", "docs/heads.md", "docs/deploying.md", "docs/training.md"),
     *(name for name in PAGES if name.startswith("docs/notebooks/")),
 }
 """Pages whose blocks run as they are written; those of the others run with JAX too, if they import the oracle."""
 
 
+ONE_PROGRAM = {"docs/options.md", "docs/mistakes-of-the-notebooks.md", "docs/public-code.md"}
+"""Pages whose blocks run one after another, as those of guides and notebooks."""
+
+
 def programs(name):
-    """Returns the programs of a page: each block, or in guides and notebooks all blocks one after another."""
-    texts = [text for text in python_blocks(PAGES[name]) if not re.search(r"^import (torch|tensorflow)", text, re.M)]
-    whole = "/guides/" in name or "/notebooks/" in name or name == "docs/judging.md"
+    """Returns the programs of a page: each block, in recipes behind the first one, or all blocks in one.
+
+    Blocks that import PyTorch or TensorFlow run in tests/peers.
+    """
+    texts = [
+        text
+        for text in python_blocks(PAGES[name])
+        if not re.search(r"^(import (torch|tensorflow)|from my_\w+ import)", text, re.M)
+    ]
+    if name == "docs/recipes.md":
+        first, *texts = texts
+        return [first + text for text in texts]
+    whole = "/guides/" in name or "/notebooks/" in name or name in ONE_PROGRAM
     return ["\n".join(texts)] if whole else texts
 
 
@@ -95,25 +102,6 @@ def test_the_blocks_of_a_page_print_what_they_say(name, package, current_folder,
     for text in programs(name):
         with jax.numpy_rank_promotion("allow"):  # the reader's own arithmetic, which no test configures
             assert_prints_what_it_says(text.replace("from attnpool_ref import", f"from {package} import"), capsys)
-
-
-@pytest.mark.parametrize("package", ["attnpool_ref", "attnpool_flax"])
-def test_every_guarantee_has_a_demonstration_that_shows_what_it_says(package, capsys):
-    introduction, *sections = re.split(r"^## ", PAGES["docs/guarantees.md"], flags=re.MULTILINE)
-    (setup,) = python_blocks(introduction)
-    demonstrations = {section.partition("\n")[0]: python_blocks(section)[0] for section in sections}
-    assert list(demonstrations) == [guarantee.name for guarantee in GUARANTEES]
-    for text in demonstrations.values():
-        if package == "attnpool_flax" and "attnpool_flax" in text:
-            continue  # it is about JAX already
-        program = f"{setup.replace('from attnpool_ref import', f'from {package} import')}\n{text}"
-        refused = re.search(r"^\w+\(.*\)  # (\w+Error): (.*)$", text, re.MULTILINE)
-        if refused:
-            with pytest.raises(getattr(builtins, refused[1]), match=re.escape(refused[2])):
-                exec(program, {})
-        else:
-            with jax.numpy_rank_promotion("allow"):
-                assert_prints_what_it_says(program, capsys)
 
 
 @pytest.mark.thorough
@@ -172,5 +160,9 @@ def test_every_link_leads_somewhere_and_every_path_that_is_named_exists():
     for name, text in (PAGES | FOR_CONTRIBUTORS).items():
         assert list(broken_links(ROOT / name)) == [], name
         paths = [path for path in re.findall(r"`([\w.-]+/[\w./-]+)`", text) if path.partition("/")[0] in folders]
-        if name != "CHANGELOG.md":  # which names paths of its time
-            assert [path for path in paths if not placeholder.search(path) and not (ROOT / path).exists()] == [], name
+        assert [path for path in paths if not placeholder.search(path) and not (ROOT / path).exists()] == [], name
+
+
+def test_the_page_of_heads_lists_each_format_with_its_module():
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| `(\w+)` \|", PAGES["docs/heads.md"], re.MULTILINE)
+    assert rows == [(row.name, row.module) for row in formats.FORMATS.values()]

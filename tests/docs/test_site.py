@@ -10,10 +10,12 @@ import numpy as np
 import site_notebooks
 import site_reference
 from documents import ROOT
+from site_tabs import tabbed
 
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import linen, modules
+from attnpool_ref import formats
 
 DOCS = ROOT / "docs"
 MATHJAX = DOCS / "_static" / "mathjax"
@@ -82,6 +84,20 @@ def test_no_page_or_picture_asks_another_host():
     for kind in ("md", "css", "html", "js", "svg"):
         for path in set(DOCS.rglob(f"*.{kind}")) - set(MATHJAX.rglob("*")):
             assert not asked.search(path.read_text(encoding="utf-8")), path
+
+
+def test_sections_for_nnx_and_linen_are_tabs_and_the_text_around_them_stays():
+    page = "## Train\n\nBoth.\n\n### NNX\n\none\n\n### Linen\n\ntwo\n\n## Next\n\nthree\n"
+    before, tabs, after = re.fullmatch(r"(.*?)(::::\{tab-set\}.*\n::::\n)(.*)", tabbed(page), re.DOTALL).groups()
+    assert (before, after) == ("## Train\n\nBoth.\n\n", "\n## Next\n\nthree\n")
+    assert re.findall(r":::\{tab-item\} (\w+)\n:sync: \w+\n\n(\w+)\n:::\n", tabs) == [("NNX", "one"), ("Linen", "two")]
+    assert tabbed(after) == after
+
+
+def test_every_format_is_in_the_reference():
+    page = site_reference.reference()["load"]
+    for row in formats.FORMATS.values():
+        assert f"\n{row.name}\n~" in page and row.source in page, row.name
 
 
 def test_a_notebook_has_the_code_of_its_page_and_each_picture_has_a_description():

@@ -282,7 +282,7 @@ REFUSED = [
         TypeError,
         "merge_states: `b` is an ndarray, needs a state, such as `attention_state` gives",
     ),
-    Refusal(  # a state of an earlier oracle, which was a named tuple of sums
+    Refusal(
         lambda p: p.finalize_state((np.zeros((3, 4)), np.zeros(3), np.dtype("float32"))),
         TypeError,
         "finalize_state: `state` is a tuple, needs a state, such as `attention_state` gives",

@@ -6,5 +6,5 @@ from optional import collecting
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # it needs one that is installed
 pytest_collect_file = collecting(
-    "peers", ("onnx", "torch", "keras", "torch_geometric", "entmax", "sentence_transformers", "transformers")
+    "peers", ("onnx", "torch", "keras", "torch_geometric", "entmax", "sentence_transformers", "transformers", "equinox")
 )

@@ -1,4 +1,4 @@
-"""docs/guides/library-author.md, from its first command to its last: every output is what the page shows."""
+"""docs/judging.md and docs/embedding.md, from the first command to the last: every output is what the pages show."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import tomllib
 import pytest
 from documents import ROOT, assert_shown_is_printed, blocks, blocks_of, own_files
 
-GUIDE = (ROOT / "docs" / "guides" / "library-author.md").read_text(encoding="utf-8")
+GUIDE, IN_TESTS = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("judging", "embedding"))
 BLOCKS = blocks(GUIDE)
 FOLLOWED = [  # the one command of a block, and the output that the next block shows, if it is one
     (text.strip().replace("\\\n", ""), shown if kind == "text" else "")
@@ -20,7 +20,7 @@ FOLLOWED = [  # the one command of a block, and the output that the next block s
 
 @pytest.fixture
 def folder(tmp_path):
-    for name, text in own_files(GUIDE).items():
+    for name, text in own_files(GUIDE + IN_TESTS).items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -46,7 +46,7 @@ def test_the_tests_of_the_guide_pass(folder):
 
 
 def test_the_settings_of_the_guide_make_these_tests_too(folder):
-    (settings,) = blocks_of(GUIDE, "toml")
+    (settings,) = blocks_of(IN_TESTS, "toml")
     assert tomllib.loads(settings)
     (folder / "pyproject.toml").write_text(settings)
     result = run(folder, "pytest", "-q", "--attnpool", "-m", "attnpool")

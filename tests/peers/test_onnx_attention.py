@@ -157,5 +157,5 @@ def test_a_query_without_any_key_gets_from_a_peer_what_the_table_says(name):
 
 
 def test_the_page_shows_these_figures():
-    page = Path(__file__).parents[2] / "docs" / "peers.md"
+    page = Path(__file__).parents[2] / "docs" / "public-code.md"
     assert onnx_attention.table() in page.read_text()

@@ -1,8 +1,7 @@
-"""Functions of TensorFlow's tensors: the example of docs/judging.md, and what the judge finds out by itself."""
+"""Functions of TensorFlow's tensors, which the judge finds out by itself."""
 
 import numpy as np
 import pytest
-from documents import ROOT, assert_prints_what_it_says, python_blocks
 
 from attnpool_ref import conformance
 
@@ -13,12 +12,6 @@ ONE = {"only": ("mean_pooling",), "dtypes": ("float32",), "mask_required": True}
 def mean(x, mask):
     x = tf.where(mask[..., None], x, 0)
     return tf.math.divide_no_nan(tf.reduce_sum(x, -2), tf.reduce_sum(tf.cast(mask, x.dtype), -1, keepdims=True))
-
-
-def test_the_example_of_the_page_about_judging_prints_what_it_says(capsys):
-    page = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
-    (example,) = [text for text in python_blocks(page) if "import tensorflow" in text]
-    assert_prints_what_it_says(f"from attnpool_ref import conformance\n{example}", capsys)
 
 
 @pytest.mark.parametrize("function", [mean, tf.function(mean, reduce_retracing=True)], ids=["eager", "compiled"])

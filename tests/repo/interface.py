@@ -75,7 +75,7 @@ def imported_paths():
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found = [f"{node.module}.{alias.name}" for alias in node.names]
+            found = [f"{node.module}.{alias.name}".removesuffix(".*") for alias in node.names]
         else:
             continue
         yield from (f"import: {name}" for name in found if re.match("(attnpool|pytest_attnpool)", name))

@@ -166,8 +166,34 @@ def traced():
     return first, second
 
 
+def pages():
+    """Returns the pages of ``docs/``: without notebooks, decisions, and the names that ``attnpool find`` knows."""
+    found = sorted((ROOT / "docs").rglob("*.md"))
+    others = ("notebooks", "decisions", "project", "reference")  # the last two are written by `make site`
+    paths = [path.relative_to(ROOT / "docs") for path in found]
+    return [ROOT / "docs" / path for path in paths if path.parts[0] not in others and path.name != "which.md"]
+
+
+def words(paths):
+    """Returns the number of words of all these files, as ``wc -w`` counts them."""
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in paths)
+
+
+def outside_of_packages():
+    """Yields (measure, value, goal) of pages, tools, benchmarks and tests."""
+    yield "words of docs/", words(pages()), "40,000"
+    yield "pages of docs/", len(pages()), "36"
+    decisions = [path for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md"]
+    yield "decisions", len(decisions), "12"
+    yield "words of CONTRIBUTING.md", words([ROOT / "CONTRIBUTING.md"]), "1,200"
+    yield "lines in tools/", lines(files(ROOT / "tools")), "3,500"
+    yield "lines in bench/", lines(files(ROOT / "bench")), "3,500"
+    yield "lines in tests/", lines(files(ROOT / "tests")), "28,000"
+
+
 def measures():
     """Yields (measure, value, goal)."""
+    yield from outside_of_packages()
     engine = [path for name in ENGINE for path in files(FLAX / name)]
     share, name = largest_room()
     first, second = traced()

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 CUT = "[...]"
 """Text in a printed output that marks an omission."""
@@ -34,11 +37,22 @@ def own_files(page):
 
 
 def assert_prints_what_it_says(text, capsys):
-    """Runs a block and asserts that each ``print`` prints the comment after it."""
+    """Runs a block; asserts that each ``print`` prints the comment after it, and that lines raise the errors that they name.
+
+    Options of NumPy that the block sets, how it prints and what it warns of, end with it.
+    """
     expected = re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE)
     assert len(expected) == len(re.findall(r"^ *print\(", text, re.MULTILINE))
-    exec(compile(text, "block", "exec"), {"__name__": "block"})
+    text = re.sub(r"^(.+)  # (\w+Error)(?:: (.*))?$", _expecting, text, flags=re.MULTILINE)
+    with np.printoptions(), np.errstate():
+        exec(compile(text, "block", "exec"), {"__name__": "block", "_raises": pytest.raises})
     assert capsys.readouterr().out.splitlines() == expected
+
+
+def _expecting(line):
+    """Returns a statement that asserts the error, and the part of its message, that stand behind a line."""
+    code, error, message = line.groups()
+    return f"with _raises({error}, match={message and re.escape(message)!r}): {code}"
 
 
 def assert_shown_is_printed(shown, printed):

@@ -3,6 +3,7 @@
 import inspect
 
 import jax
+from places import AXIS, place_of
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import padding
@@ -10,7 +11,6 @@ from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.table.language import present
-from bench.mesh import AXIS, place_of
 
 
 def divisible(case):

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from agreement import arguments_of
 from drawn import way
+from places import place_of
 
 import attnpool_flax
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.table.language import present
-from bench.mesh import place_of
 
 NAMES = "slow", "fast"
 SIZES = {"L": 24, "T": 16, "d": 5, "e": 7, "q": 5, "n": 2}

@@ -1,8 +1,8 @@
 """Command that builds the wheel and the sdist into ``dist/``, checks them, and runs them outside of the checkout.
 
 ``make dist`` runs it with the tools of the extra ``dist``. It installs the wheel with its extras into a new
-environment, and runs the doctests of both packages and the README's commands there, in an empty folder. It unpacks the
-sdist, and runs its ``make test``.
+environment, and runs the README's commands, ``attnpool check`` and the doctests of both packages there, in an empty folder.
+It unpacks the sdist, and runs its ``make test``.
 
 If a step fails, only the steps that need it are skipped. The last lines have the time of each step. The exit status is
 1 if a step failed.
@@ -26,14 +26,16 @@ PACKAGES = ("attnpool_ref", "attnpool_flax")
 def main(arguments=None):
     """Runs the steps, and returns 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="leave out the test suite of the sdist")
+    parser.add_argument(
+        "--quick", action="store_true", help="leave out the doctests of the wheel and the tests of the sdist"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="attnpool-dist-") as folder:
         steps = Steps()
         if steps.run("build", [sys.executable, "-m", "build", "--outdir", emptied(DIST), ROOT]):
             (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
             check_files(steps, wheel, sdist)
-            try_wheel(steps, wheel, Path(folder))
+            try_wheel(steps, wheel, Path(folder), options.quick)
             if not options.quick:
                 try_sdist(steps, sdist, Path(folder))
     return steps.summary()
@@ -87,19 +89,21 @@ def tool(name):
     return Path(sys.executable).with_name(name)
 
 
-def try_wheel(steps, wheel, folder):
-    """Installs the wheel into a new environment, and runs its doctests and the README in an empty folder."""
+def try_wheel(steps, wheel, folder, quick):
+    """Installs the wheel into a new environment, and runs doctests, the README and a check in an empty folder."""
     venv.create(folder / "env", with_pip=True)
     python, empty = folder / "env" / "bin" / "python", folder / "empty"
     empty.mkdir()
     install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[all,test]"]
     if steps.run("install the wheel", install):
-        shutil.copy(ROOT / "conftest.py", empty / "doctest_names.py")  # the names that the examples use
-        doctests = ["-q", "-p", "doctest_names", "-p", "no:cacheprovider", "--doctest-modules", "--pyargs", *PACKAGES]
-        steps.run("doctests of the wheel", [python, "-m", "pytest", *doctests], cwd=empty)
-        steps.run(
-            "the README with the wheel", [python, ROOT / "tools" / "studies" / "readme_walk.py", "--here"], cwd=empty
-        )
+        readme = [python, ROOT / "tools" / "studies" / "readme_walk.py", "--here"]
+        steps.run("the README with the wheel", readme, cwd=empty)
+        check = [python.with_name("attnpool"), "check", "--quick", "--only", "mean_pooling"]
+        steps.run("attnpool check with the wheel", check, cwd=empty)
+        if not quick:
+            shutil.copy(ROOT / "conftest.py", empty / "doctest_names.py")  # the names that the examples use
+            options = ["-q", "-p", "doctest_names", "-p", "no:cacheprovider", "--doctest-modules", "--pyargs"]
+            steps.run("doctests of the wheel", [python, "-m", "pytest", *options, *PACKAGES], cwd=empty)
 
 
 def try_sdist(steps, sdist, folder):

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from site_notebooks import with_pictures
+from site_tabs import tabbed
 
 from attnpool_ref.table import names
 
@@ -30,9 +31,8 @@ ELSEWHERE = {
 
 TERMS = {
     "masks": ("segment_ids", "lengths", "NaN", "padding"),
-    "judging": ("waiver",),
+    "judging": ("torch", "PyTorch", "waiver"),
     "guides/sentence-embeddings": ("left padding",),
-    "guides/library-author": ("torch", "PyTorch"),
     "deploying": ("bfloat16",),
     "scale": ("packed", "chunks"),
 }
@@ -41,9 +41,6 @@ TERMS = {
 A guide also has the names of ``attnpool find`` that its text has.
 """
 
-OF_ANY_CODE = ("guides/library-author",)
-"""Guides whose names are only examples."""
-
 
 def of_page(app, docname, source):
     """Changes the links of a page when Sphinx reads it, and adds toctrees to pages that list others."""
@@ -51,8 +48,8 @@ def of_page(app, docname, source):
     if docname.startswith("reference/"):
         return
     folder = posixpath.dirname(docname)
-    text = moved(source[0], posixpath.join("docs", folder))
-    terms = [*TERMS.get(docname, ()), *(named(source[0]) if folder == "guides" and docname not in OF_ANY_CODE else ())]
+    text = tabbed(moved(source[0], posixpath.join("docs", folder)))
+    terms = [*TERMS.get(docname, ()), *(named(source[0]) if folder == "guides" else ())]
     if terms:
         text = re.sub(r"^# .*\n", lambda title: title[0] + index(terms), text, count=1, flags=re.MULTILINE)
     if docname == "index":

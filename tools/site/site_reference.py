@@ -13,8 +13,9 @@ import bibliography
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import linen, modules
-from attnpool_ref import conformance, table
+from attnpool_ref import conformance, formats, table
 from attnpool_ref.cli import show
+from attnpool_ref.cli.heads import given, load_of
 from attnpool_ref.table import language, names
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -63,7 +64,7 @@ FORMATS = """
 Load and save trained heads
 ===========================
 
-Trained heads of other libraries, into modules and back. :doc:`/heads` lists the formats.
+Trained heads of other libraries, into modules and back. :doc:`/heads` is the introduction.
 
 .. currentmodule:: attnpool_flax
 
@@ -76,6 +77,9 @@ In NumPy, without JAX:
 .. autofunction:: attnpool_ref.formats.read
 
 .. autofunction:: attnpool_ref.formats.write
+
+The formats
+-----------
 """
 
 PLOT = """
@@ -188,7 +192,7 @@ def reference():
     pages |= {f"modules/{module}": _page_of_modules(members) for module, members in classes.items()}
     pages |= {name: _function(name) for members in families.values() for name in members}
     pages |= {f"modules/{name}": _class(name) for name in modules.__all__}
-    pages |= {"load": FORMATS, "judge": _page_of_the_judge(), "plot": PLOT, "command": COMMAND}
+    pages |= {"load": _page_of_formats(), "judge": _page_of_the_judge(), "plot": PLOT, "command": COMMAND}
     return pages | {"index": _index(families, classes), "modules/index": _index_of_classes(classes)}
 
 
@@ -291,6 +295,27 @@ def _class(name):
         f".. py:class:: {name}{_readable(str(inspect.signature(getattr(linen, name))))}\n   :module: attnpool_flax.linen\n\n"
         "   The same in Flax Linen.",
     )
+
+
+def _page_of_formats():
+    """Returns the page of ``load`` and ``save``, with a section for each format."""
+    return "\n\n".join([FORMATS.strip(), *map(_format, formats.FORMATS.values())]) + "\n"
+
+
+def _format(row):
+    required = given(row).replace("nothing", "none")
+    facts = {
+        "Required": f"{required}.",
+        "Usual prefix": f"``{row.usual}``" if row.usual else "",
+        "Module": f":class:`~attnpool_flax.{row.module}`",
+        "Largest difference from the original's results, relative to the largest of them": f"{row.verified}.",
+        "Source": row.source,
+    }
+    lines = [f"* {name}: {text}" for name, text in facts.items() if text]
+    notes = re.sub(r"`([^`]+)`", r"``\1``", row.notes)
+    call = f".. code-block:: python\n\n   {load_of(row)}"
+    title = re.sub(r"`([^`]+)`", r"``\1``", row.title)
+    return "\n\n".join(filter(None, [_title(row.name, "~"), f"Loads {title}.", call, "\n".join(lines), notes]))
 
 
 def _page_of_the_judge():

@@ -42,7 +42,7 @@ SEARCHES = {
     "sparsemax": "reference/sparsemax",
     "heat map": "guides/pathology",
     "ABMIL": "guides/pathology",
-    "torch": "guides/library-author",
+    "torch": "judging",
     "bfloat16": "deploying",
     "CLAM": "guides/pathology",
     "SGPT": "guides/sentence-embeddings",

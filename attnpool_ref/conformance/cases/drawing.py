@@ -6,7 +6,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance.cases.case import ANY_RANK, FEATURE_AXES, SEQUENCES, SIZES, Case, generator
 from attnpool_ref.table import language
 from attnpool_ref.table.language import terms
-from attnpool_ref.table.row import NUMBERS
+from attnpool_ref.table.row import NUMBER, NUMBERS
 
 MOST = 2**24
 """Largest number of elements of an array that a definition forms: the few of them, in float64, stay below 1 GiB."""
@@ -109,7 +109,7 @@ def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, un
     if argument.kind == "segments":
         return _segments(shape, rng, turn[0], known["num_segments"])
     if argument.numeric and shape == ():
-        return np.float64(NUMBERS[key])
+        return np.float64(NUMBERS.get(key, NUMBER))
     draws = rng.uniform(size=shape) if unit and argument.kind == "data" else rng.standard_normal(shape)
     if key.endswith("dropout_multiplier"):
         draws = (rng.random(shape) < 0.75) / 0.75

@@ -18,7 +18,7 @@ from attnpool_ref.conformance.causes import mistakes
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, Call, WrongAnswer
 from attnpool_ref.conformance.checks import agreement, padding
 from attnpool_ref.conformance.report import BROKEN, HELD
-from attnpool_ref.conformance.report.guarantees import DTYPE
+from attnpool_ref.conformance.report.guarantees import DTYPE, GRADIENT, MASKED, VALUES, WEIGHTS
 from attnpool_ref.primitives import maximum, mean, minimum, softmax
 
 TRIED = 12
@@ -33,6 +33,7 @@ IN_SCORES = "NaN in padding reaches the softmax: no sum or product removes it; u
 READS = "reads padding: use where(mask, x, 0) before any product or sum"
 OWN_DTYPE = "only as accurate as the input's dtype: accumulate scores and sums in float32 or wider"
 NAN_AT_LENGTH_0 = "NaN at length 0"
+SORTED = "takes the segment ids as sorted: sort the tokens by their ids first, or add each token to the row of its id"
 NARROW = "computes in {} for wider inputs, too: accumulate scores and sums in float32 or wider"
 FLOAT32 = "computes in float32: float64 inputs get only float32 accuracy"
 IN_PLACE = "writes into its argument: copy it first, as torch.where, masked_fill without `_`, and np.where do"
@@ -40,6 +41,7 @@ NAN_GRADIENT = (
     "a gradient that is NaN for right values: a root at 0, as of one token or of equal ones, or a `where` behind a division "
     "by 0; replace what is not used before the root or the division"
 )
+HIDDEN = "hides NaN of real tokens, as nanmean, nan_to_num, fmax and comparisons do: it must reach the result"
 DETACHED = (
     "right values with a wrong gradient: `detach` or `stop_gradient` cuts a part off, or a maximum gives the gradient of a "
     "tie to one token"
@@ -105,7 +107,7 @@ def diagnose(evidence, guarantees):
         same = merged.setdefault(cause.words, cause)
         same.numbers = [n for n in same.numbers if n in cause.numbers] or same.numbers or cause.numbers
         same.counts = cause.counts | same.counts
-    return list(merged.values()) or _of_gradients(guarantees)
+    return list(merged.values()) or _of_others(guarantees)
 
 
 def _of_guarantee(guarantees, name, part, words):
@@ -117,10 +119,15 @@ def _of_guarantee(guarantees, name, part, words):
     return [Cause(words, counts=dtypes)] if dtypes else []
 
 
-def _of_gradients(guarantees):
-    """Returns the cause of wrong gradients of right values."""
-    return _of_guarantee(guarantees, "finite gradients", "nan", NAN_GRADIENT) or _of_guarantee(
-        guarantees, "gradient", "needs", DETACHED
+def _of_others(guarantees):
+    """Returns the cause of wrong gradients of right values, or of NaN that is lost."""
+    if any(guarantees[name].status == BROKEN for name in (VALUES, MASKED, WEIGHTS, "shapes", "one argument alone")):
+        return []
+    return (
+        _of_guarantee(guarantees, "NaN at a real token", "NaN in", HIDDEN)
+        or _of_guarantee(guarantees, "finite gradients", "nan", NAN_GRADIENT)
+        or _of_guarantee(guarantees, GRADIENT, "nan", NAN_GRADIENT)
+        or _of_guarantee(guarantees, GRADIENT, "needs", DETACHED)
     )
 
 
@@ -210,6 +217,9 @@ class _InOneDtype:
         ``found`` has causes by their words. ``only`` has the words of the mistakes that are tried; None tries all,
         those in ``found`` first.
         """
+        if only is None and self.is_right_if_sorted():
+            found.setdefault(SORTED, Cause(SORTED)).counts[self.dtype] = len(self.of_real), len(self.of_real)
+            return
         called = set().union(*(answer.call.primitives for answer in self.of_real))
         known = [m for m in self._known if m.primitive is None or m.primitive in called] if self.of_real else []
         named = [mistake for mistake in known if mistake.words in (found if only is None else only)]
@@ -220,6 +230,21 @@ class _InOneDtype:
             explained = [a for a in self.of_real if a.speaks_for(self.mistakes[0]) == EXPLAINED]
             self._add(found, self.mistakes, len(explained), len(self.of_real))
         self.is_unknown = bool(self.of_real) and not self.mistakes
+
+    def is_right_if_sorted(self):
+        """Returns whether unsorted segment ids give wrong results, which are right if the tokens are sorted by them."""
+        unsorted = []
+        for answer in self.of_real:
+            case = answer.call.case
+            axes = {key: case.axes[key][-1] for key in case.given("segments")}
+            orders = {axis: np.argsort(case.values[key], kind="stable") for key, axis in axes.items()}
+            if all(np.array_equal(order, np.arange(order.size)) for order in orders.values()):
+                return False
+            for axis, order in orders.items():
+                case = drawing.take(case, "sorted", axis, order)
+            unsorted.append((case, answer.call.return_weights))
+        right = [WrongAnswer.of(self.subject, case, weights) for case, weights in unsorted[:3]]
+        return bool(right) and not any(answer is None or answer.wrong_where_real for answer in right)
 
     @functools.cached_property
     def _known(self):
@@ -258,7 +283,7 @@ class _InOneDtype:
 
         Results that equal those of a mistake in ``named`` up to such rounding count for this mistake in ``found``. If
         these and the results that are right up to such rounding are most of those that :attr:`mistakes` do not explain,
-        they add the cause ``words`` to ``precision``.
+        they add the cause ``words`` to ``precision``, unless such rounding is allowed.
         """
         known = [a for a in self.of_real if any(a.speaks_for(mistake) == EXPLAINED for mistake in self.mistakes)]
         left = [answer for answer in self.of_real if answer not in known]
@@ -271,10 +296,11 @@ class _InOneDtype:
             exact = [a for a in others if a.speaks_for(mistake) == EXPLAINED]
             left, right = [a for a in left if a not in exact], [*right, *(a for a in others if a not in exact)]
         self.is_unknown = self.is_unknown and bool(left)
-        right += [a for a in left if a not in right and a.equals(a.call.exact, a.real, loose=True)]
-        if 2 * len(right) > len(left):
-            precision.setdefault(words, Cause(words)).counts[self.dtype] = len(right), len(left)
+        rounded = [a for a in left if a not in right and a.equals(a.call.exact, a.real, loose=True)]
+        if 2 * len([*right, *rounded]) > len(left):
             self.is_unknown = False
+            if self.subject.whole_contract or not self.subject.is_narrow:  # else such rounding is allowed
+                precision.setdefault(words, Cause(words)).counts[self.dtype] = len(right) + len(rounded), len(left)
 
     def explain_narrowly(self, precision):
         """Explains results that are as accurate as a narrower dtype, which holds each of their numbers, by it."""

@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.conformance.cases import SEQUENCES, full_mask
 from attnpool_ref.conformance.causes import of_tokens, of_vectors, of_weights  # noqa: F401 (their rows are in the table)
 from attnpool_ref.conformance.causes.mistake import TABLE, Mistake, least_number
 from attnpool_ref.contract.text import listed
-from attnpool_ref.primitives import unit_vector
+from attnpool_ref.primitives import softmax, unit_vector
 from attnpool_ref.table.language import Needs
 
 __all__ = ["Mistake", "mistakes_of", "of_empty_rows"]
@@ -92,10 +93,11 @@ MASKS = (
 def _causal(call):
     """Returns the result if no query sees a later key."""
     changed = {}
-    for key in call.masks:
-        if call.row.arguments[key].own[-2:] == ("n", "m"):
+    for key, argument in call.row.arguments.items():
+        if argument.kind == "mask" and argument.own[-2:] == ("n", "m"):
             n, m = call.case.sizes["n"], call.case.sizes["m"]
-            changed[key] = call.real(key) & (np.arange(m) <= np.arange(n)[:, None])
+            seen = np.arange(m) <= np.arange(n)[:, None]
+            changed[key] = seen if call.values[key] is None else call.real(key) & seen
     return call.oracle(**changed) if changed else None
 
 
@@ -180,6 +182,27 @@ def _swapped(call, first, second):
     if a is None or b is None or a.shape != b.shape:
         return None
     return call.oracle(**{first: b, second: a})
+
+
+def _in_its_place(call, key, other):
+    """Returns the result if one argument stands in the place of another of its shape."""
+    a, b = call.values[key], call.values[other]
+    return None if a is None or b is None or a.shape != b.shape else call.oracle(**{key: b})
+
+
+def _softmax_of(call, key):
+    """Returns the result if the softmax of the given weights, over the real tokens, are the weights."""
+    value, mask = call.values[key], call.values.get("mask")
+    if value is None or call.case.given("lengths"):
+        return None
+    axis = -1 if call.case.axes[key][-1] in SEQUENCES else -2
+    real = np.ones(value.shape, bool) if mask is None else mask.astype(bool)
+    real = np.broadcast_to(real[..., None] if real.ndim < value.ndim else real, value.shape)
+    return call.oracle(**{key: softmax(value, real, axis)})
+
+
+def _one_longer(call, key):
+    return None if call.values[key] is None else call.oracle(**{key: call.values[key] + 1})
 
 
 def _transposed(call, key):
@@ -267,13 +290,64 @@ def _over_an_axis(call, axis, multiplied):
     return [call.exact[0] * (size if multiplied else 1 / size), *call.exact[1:]]
 
 
+def _over_the_count(call, power):
+    """Returns the result divided by a power of the number of real tokens of its example or segment."""
+    masks = [key for key, argument in call.row.arguments.items() if argument.kind == "mask"]
+    if len(masks) != 1 or call.exact[0].dtype.kind != "f":
+        return None
+    axes = call.row.arguments[masks[0]].shapes[0]
+    if call.case.given_masks():
+        real = full_mask(call.case, masks[0])[0]
+    elif axes[-1] in call.case.sizes:
+        real = np.ones(contract.full_shape(axes, call.case.batch, call.case.sizes))
+    else:
+        return None
+    if call.case.given("segments"):
+        ids = call.values[call.case.given("segments")[0]]
+        count = np.bincount(ids, real, call.case.options["num_segments"])
+    elif len(axes) == 2 and axes[0] == "...":
+        count = np.sum(real, -1)
+    else:
+        return None
+    factor = 1 / np.maximum(count, 1) ** power
+    return [call.exact[0] * factor.reshape(factor.shape + (1,) * (call.exact[0].ndim - factor.ndim)), *call.exact[1:]]
+
+
+def _over_k(call):
+    """Returns the result of the largest k tokens if their sum is divided by k, also where fewer are real."""
+    k, counted = call.case.options.get("k"), _over_the_count(call, 1)
+    if k is None or counted is None:
+        return None
+    with np.errstate(all="ignore"):
+        count = np.where(call.exact[0] == 0, 1, call.exact[0] / counted[0])
+    return [call.exact[0] * np.minimum(np.round(count), k) / k, *call.exact[1:]]
+
+
+def _negated(call):
+    """Returns minus the result of minus the data."""
+    data = {key: -call.values[key] for key in call.case.given("data") if call.values[key].dtype.kind == "f"}
+    return [-output if output.dtype.kind == "f" else output for output in call.oracle(**data)]
+
+
+def _normalized(result):
+    return unit_vector(result) if result.ndim else result
+
+
 RESULTS = (
+    ("divides the result by its norm: the definition does not", _normalized),
+    ("the result is twice that of the definition", lambda result: 2 * result),
+    ("the result is half of that of the definition", lambda result: result / 2),
     ("returns the root of the result", lambda result: np.sqrt(np.abs(result))),
     ("returns the square of the result", np.square),
     ("returns the result with the other sign", np.negative),
     ("returns one minus the result", lambda result: 1 - result),
 )
 """Changes of results, with the description of each."""
+
+
+def _plus_1(call):
+    """Returns positions that count from 1."""
+    return [call.exact[0] + (call.exact[0] >= 0)] if call.exact[0].dtype.kind == "i" else None
 
 
 def _results_swapped(call):
@@ -324,6 +398,7 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
     for exchange in TABLE:
         if exchange.words:
             yield from exchange.mistakes(row)
+    yield from _of_scores(row)
     if any(argument.kind == "mask" for argument in row.arguments.values()):
         if not row.state:
             yield _mistake(AS_0, padding_as_0)
@@ -349,6 +424,10 @@ def _of_masks(row):
             counts = scores and key == masks[0]
             yield _mistake(COUNTS_QUERIES if counts else f"ignores `{key}`", _masks, name=key, change=np.ones_like)
         yield _mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped, first=masks[0], second=masks[1])
+
+
+def _of_scores(row):
+    """Yields the mistakes about masks of any normalizer of scores."""
     if next(iter(row.arguments)) == "scores" and row.results == (row.arguments["scores"].shapes[0],):
         yield _mistake(of_weights.NOT_AGAIN, _masked_afterwards)
         for number, text in of_weights.FILLS.items():
@@ -385,6 +464,14 @@ def _of_arguments(row, parameters):
         values = allowed if isinstance(allowed, tuple) else {"flag": (False, True), "axis": (-1,)}.get(allowed, ())
         for value in values:
             yield _mistake(f"`{key}` is always {value!r}", _option, key=key, value=value, whole=True)
+    for first, second in itertools.permutations([k for k, a in arguments.items() if a.kind == "data"], 2):
+        words = f"`{first}` stands in the place of `{second}`"
+        yield _mistake(words, _in_its_place, key=second, other=first, whole=True)
+    if "scores" in arguments:
+        words = "the scores are twice as large: those of entmax15 are halved first"
+        yield _mistake(words, _changed, key="scores", change=lambda scores: 2 * scores)
+    if "weights" in arguments:
+        yield _mistake("takes a softmax of `weights`: they are weights already", _softmax_of, key="weights", whole=True)
     for kind in ("data", "parameter"):
         same = [key for key, argument in arguments.items() if argument.kind == kind]
         for i, first in enumerate(same):
@@ -424,6 +511,17 @@ def _of_arguments(row, parameters):
                 f"{words} {axis}, a size of {named[axis]}: a {'sum' if multiplied else 'mean'} in place of the other"
             )
             yield _mistake(words, _over_an_axis, axis=axis, multiplied=multiplied, whole=True)
+    for power, words in ((1, "the number of real tokens: a mean"), (0.5, "the root of the number of real tokens")):
+        yield _mistake(f"divides the result by {words}", _over_the_count, power=power, whole=True)
+    if "k" in row.options:
+        yield _mistake("divides by k also where fewer tokens are real", _over_k, whole=True)
+    if not row.state:
+        yield _mistake("takes the smallest where the largest is meant, or vice versa", _negated, whole=True)
+    yield _mistake("positions count from 1", _plus_1, whole=True)
+    if not any(argument.kind == "mask" for argument in arguments.values()):
+        for key in (key for key, argument in arguments.items() if argument.kind in ("int", "lengths")):
+            words = "takes one token more than is real, as `arange <= length` does"
+            yield _mistake(words, _one_longer, key=key, whole=True)
     for words, change in RESULTS:
         yield _mistake(words, _changed_result, change=change, whole=True)
     if len(row.results) == 2:

@@ -17,6 +17,7 @@ from attnpool_ref.primitives import (
     minimum,
     moments,
     reduced,
+    sums_of_residuals,
 )
 
 PADDED_LENGTH = "takes the mean over the padded length: divides by all tokens, not the real ones"
@@ -33,7 +34,6 @@ ADDED = "adds an epsilon to the variance: take the larger one of the variance an
 FLOOR = "a floor under the variance"
 ALWAYS_1 = "divides by N - 1: `ddof` is always 1"
 CONTEXT = "the statistics of the context count padding: give them the mask too"
-SORTED = "takes the segment ids as sorted: sort the tokens by their ids first, or add each token to the row of its id"
 NEXT = "an empty segment takes the token of the next one, as `reduceat` does"
 
 STARTS = {0.0: "0"} | FILLS
@@ -112,6 +112,19 @@ def of_the_whole_batch(a, x, mask):
     """All examples have one mean."""
     found = a.right(x.reshape(-1, x.shape[-1]), mask.reshape(-1))
     return np.broadcast_to(found, (*x.shape[:-2], x.shape[-1]))
+
+
+@mistake("counts the tokens in 8 bits: the count of more than 255 is wrong", mean)
+def count_of_8_bits(a, x, mask):
+    """The count wraps at 256."""
+    count = np.sum(mask, -1)[..., None]
+    return _sum(x, mask) / np.where(count > 255, np.maximum(count % 256, 1), np.maximum(count, 1))
+
+
+@mistake("subtracts each center once, not under the weights of its tokens", sums_of_residuals)
+def centers_once(a, weights, x, centers):
+    """The weights of a cluster are taken to sum to 1."""
+    return np.swapaxes(weights, -1, -2) @ x - centers * np.any(weights > 0, (-2, -1))[..., None, None]
 
 
 # Maxima
@@ -205,6 +218,12 @@ def before_the_first_padding(a, mask):
     return (np.argmin(mask, -1) - 1) % mask.shape[-1]
 
 
+@mistake("argmin(mask) - 1 is -1 for a row without padding: it gets the token at position 0", last_position, raw=BOTH)
+def before_the_first_padding_or_first(a, mask):
+    """The position is the larger one of argmin(mask) - 1 and 0."""
+    return np.maximum(np.argmin(mask, -1) - 1, 0)
+
+
 @mistake("takes the token at index (number of real tokens), one too far", last_position, raw=BOTH)
 def at_the_count(a, mask):
     """The position is the number of real tokens."""
@@ -281,7 +300,14 @@ def exponentials_over_the_padded_length(a, x, real, scale, is_mean):
     return a.right(x, real, scale, is_mean) + np.where(is_mean & np.any(real, -2), missing / scale, 0)
 
 
-@mistake("does not divide the logarithm by the scale", mean_of_exponentials)
+@mistake(
+    lambda row: (
+        "leaves out the last step, the root 1/p"
+        if "p" in row.arguments
+        else "does not divide the logarithm by the scale"
+    ),
+    mean_of_exponentials,
+)
 def not_divided(a, x, real, scale, is_mean):
     """The result is the scale times the right one."""
     return a.right(x, real, scale, is_mean) * scale
@@ -372,6 +398,15 @@ def unweighted(a, x, mask, weights, ddof, epsilon):
     return a.right(x, mask, weights, ddof, epsilon)[0], a.right(x, mask, None, ddof, epsilon)[1]
 
 
+@mistake("the deviation under the weights is taken from the mean without them", moments)
+def around_the_plain_mean(a, x, mask, weights, ddof, epsilon):
+    """The mean that is subtracted has no weights."""
+    average, deviation = a.right(x, mask, weights, ddof, np.float64(0))
+    plain = a.right(x, mask, None, 0, np.float64(0))[0]
+    variance = deviation**2 + (average - plain) ** 2 * ~_is_nothing(mask, weights, average, deviation)
+    return average, np.sqrt(np.maximum(variance, epsilon))
+
+
 @mistake(CONTEXT, moments, raw=BOTH, when=lambda row: "global_context" in row.options)
 def of_padding_too(a, x, mask, weights, ddof, epsilon):
     """Statistics without weights are those of all tokens."""
@@ -418,34 +453,10 @@ def _is_nothing(mask, weights, average, deviation):
 # Segments
 
 
-@mistake(SORTED, members)
-def by_counts(a, segment_ids, segment):
-    """Each segment takes as many tokens as it has, in the order of the tokens."""
-    return np.flatnonzero(np.sort(segment_ids) == segment)
-
-
-@mistake(SORTED, members)
-def by_bounds(a, segment_ids, segment):
-    """The first token of each segment is found by a binary search."""
-    return np.arange(*np.searchsorted(segment_ids, [segment, segment + 1]))
-
-
-@mistake(SORTED, members)
-def first_run(a, segment_ids, segment):
-    """Only the first run of equal ids counts."""
-    return _run(segment_ids, segment, 0)
-
-
-@mistake(SORTED, members)
-def last_run(a, segment_ids, segment):
-    """Only the last run of equal ids counts."""
-    return _run(segment_ids, segment, -1)
-
-
-def _run(segment_ids, segment, which):
-    runs = np.cumsum(np.diff(segment_ids, prepend=segment_ids[:1]) != 0)
-    own = runs[segment_ids == segment]
-    return np.flatnonzero((segment_ids == segment) & (runs == own[which])) if len(own) else own
+@mistake("keeps one token of each segment: `out[ids] += x` adds the last one alone", members)
+def last_member(a, segment_ids, segment):
+    """The tokens before the last are overwritten."""
+    return a.right(segment_ids, segment)[-1:]
 
 
 @mistake(NEXT, members, empty=True)

@@ -13,6 +13,7 @@ from attnpool_ref.primitives import (
     project_to_heads,
     sigmoid,
     standardized,
+    tanh,
     unit_vector,
 )
 
@@ -183,6 +184,24 @@ def without_a_sigmoid(a, units, gate):
 def sigmoid_of_both(a, units, gate):
     """The units, of which tanh has been taken, are passed through a sigmoid."""
     return a.right(sigmoid(np.arctanh(units)), gate)
+
+
+@mistake("no tanh", tanh)
+def without_a_tanh(a, x):
+    """The units are linear."""
+    return x
+
+
+@mistake("ReLU in place of the tanh", tanh)
+def relu_in_place(a, x):
+    """The units are cut at 0."""
+    return np.maximum(x, 0)
+
+
+@mistake("a sigmoid in place of the tanh", tanh)
+def sigmoid_in_place(a, x):
+    """The units are between 0 and 1."""
+    return sigmoid(x)
 
 
 @mistake("the halves of a concatenation are exchanged", joined)

@@ -53,10 +53,21 @@ def _nonzero(total):
     return np.where(total == 0, 1, total)
 
 
-@mistake(ADDED_AS_1, softmax, raw=ALWAYS)
+@mistake(ADDED_AS_1, softmax, raw=BOTH)
 def added_as_0_and_1(a, scores, real, axis=-1):
     """The mask is added to the scores as it is."""
     return a.right(scores + real, np.ones_like(real), axis)
+
+
+@mistake(
+    "the logarithm of a softmax, which underflows to 0: subtract the logarithm of the sum", log_softmax, uncertain=True
+)
+def logarithm_of_weights(a, scores, real, axis=-1):
+    """The weights are rounded before."""
+    if a.off > 0:
+        return a.right(scores, real, axis)
+    weights = np.exp(a.right(scores, real, axis).astype(a.wide)).astype(np.float64)
+    return np.log(np.where(weights < np.finfo(a.wide).tiny / a.eps, 0, weights) if a.off < 0 else weights)
 
 
 @mistake(STAND_IN, softmax, numbers=FILLS, raw=BOTH)

@@ -72,7 +72,7 @@ def _excused(subject, case, situation, finding):
 
 
 def _is_optional(subject, case, situation, finding):
-    """Returns whether the finding breaks no guarantee by default, as ``docs/guarantees.md`` and ``judging.md`` say."""
+    """Returns whether the finding breaks no guarantee by default, as ``docs/guarantees.md`` says."""
     raised, kind = finding.message.startswith("raises "), situation.kind
     if kind in ("mixed", "form") and finding.check in NUMBERS:
         if any(name.startswith("int") for name in case.dtypes.values()):

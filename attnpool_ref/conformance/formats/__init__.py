@@ -21,7 +21,7 @@ __all__ = ["FORMATS", "as_json", "as_junit"]
 
 
 def as_json(report):
-    """Returns the report as JSON, with the keys of ``docs/judging.md``.
+    """Returns the report as JSON, with the keys of ``docs/embedding.md``.
 
     NaN and infinities are "nan", "inf" and "-inf", as JSON has no such numbers.
     """

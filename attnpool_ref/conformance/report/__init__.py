@@ -277,7 +277,7 @@ class Report:
         return "\n".join(lines)
 
     def as_dict(self):
-        """Returns the report as dicts, lists, numbers, booleans, strings and None; ``docs/judging.md`` has the keys.
+        """Returns the report as dicts, lists, numbers, booleans, strings and None; ``docs/embedding.md`` has the keys.
 
         NaN and infinities are floats; :func:`~attnpool_ref.conformance.formats.as_json` makes them strings. Maintainers
         increase :data:`SCHEMA_VERSION` when a key changes its meaning or is removed, not when

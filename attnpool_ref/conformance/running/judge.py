@@ -116,7 +116,7 @@ def _missing(row, fails):
 def check(candidate, name, **options: Any):
     """Asserts, for your own tests, that an implementation breaks no guarantee of the function called ``name``.
 
-    By default these are the guarantees that docs/guarantees.md marks "Checked by default", in float32 and float64.
+    ``docs/guarantees.md`` lists the guarantees. By default they are judged in float32 and float64.
     The implementation is called in this process, which a crash would end.
 
     Args:

@@ -1,4 +1,15 @@
-"""Table of the formats, in the order of the documentation."""
+"""Table of the formats, in the order of the documentation.
+
+A new format of trained heads needs three edits by hand:
+
+* A row in a file of this folder: keys, shapes, layouts, and the options that no file contains. Everything else follows from
+  it (docs/decisions/0011-formats-are-rows.md).
+* A row in ``tools/studies/golden_heads/``, which calls the original with random weights and, where possible, with sizes that
+  are all different. ``tools/studies/make_golden_heads.py`` writes its file in ``tests/formats/golden/``, and
+  ``tools/studies/golden_differences.py`` prints how much the oracle differs from each original. If the library can be
+  installed, ``make peers`` also tests the row with other weights.
+* A function in ``tests/formats/mistakes.py`` for each mistake that a loader can make in this format only.
+"""
 
 from attnpool_ref.formats import sentences
 from attnpool_ref.formats.row import Format

@@ -3,13 +3,12 @@
 import functools
 
 import head_formulas
+import numpy as np
 import pytest
 import torch
-import traps
 from agreeing import assert_agree
 from layers_of_timm import AttentionPool2d, AttentionPoolLatent, LsePlus1d, SimPool1d
 from pools import HEADS, MASK, MLP, NORM, REAL, Case, called, linear, prefixed
-from printed_text import agree
 
 import attnpool_ref
 from attnpool_flax.modules import heads
@@ -101,14 +100,11 @@ def test_simpools_power_does_not_depend_on_the_batch_as_its_authors_does():
     module = SimPool1d(1, gamma=2.0, norm_layer=torch.nn.Identity)
     parameters = {name: torch.zeros(1, 1).double() for name in ("q.weight", "k.weight")}
     x = torch.tensor([[[1.0], [3.0]], [[-9.0], [-9.0]]]).double()
-    (trap,) = [trap for trap in traps.TRAPS if trap.name == "P-8"]
     alone, beside = (called(module, parameters, part)[0].detach() for part in (x[:1], x))
     assert torch.equal(alone, beside)
-    assert agree(trap.now.split()[0], alone.numpy(), "float32")
+    np.testing.assert_allclose(alone.numpy().ravel(), np.sqrt(2), rtol=1e-6)
 
 
 def test_an_embedding_of_another_width_than_the_tokens_fails():
-    (trap,) = [trap for trap in traps.TRAPS if trap.name == "P-22"]
-    with pytest.raises(RuntimeError) as failed:
+    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         AttentionPoolLatent(2, embed_dim=3, num_heads=1)(torch.tensor([[[1.0, 2.0]]]))
-    assert failed.type.__name__ == trap.was
