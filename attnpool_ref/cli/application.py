@@ -214,7 +214,7 @@ def formats_command(context, words):
 
 
 @application.command()
-@click.argument("file", type=click.Path(exists=True))
+@click.argument("file", type=click.Path())
 @click.pass_context
 def inspect(context, file):
     """Say which formats (see `attnpool formats`) fit the weights in FILE, and the prefix of their names in FILE.
