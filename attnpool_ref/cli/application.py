@@ -184,8 +184,9 @@ def list_command(context, families, words):
 
 @application.command()
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@click.option("--all", "everything", is_flag=True, help="Show all that is found, in place of the best five.")
 @click.pass_context
-def find(context, words):
+def find(context, words, everything):
     """Find a function by the name that a paper or another library has for it: ABMIL, GeM, CLS, global attention ...
 
     Of several words, an entry must have all.
@@ -194,7 +195,7 @@ def find(context, words):
     """
     from attnpool_ref.cli import finding
 
-    context.exit(finding.find(words))
+    context.exit(finding.find(words, everything))
 
 
 @application.command("formats")
@@ -213,7 +214,7 @@ def formats_command(context, words):
 
 
 @application.command()
-@click.argument("file", type=click.Path(exists=True))
+@click.argument("file", type=click.Path())
 @click.pass_context
 def inspect(context, file):
     """Say which formats (see `attnpool formats`) fit the weights in FILE, and the prefix of their names in FILE.

@@ -10,6 +10,7 @@ import inspect
 import itertools
 import os
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -27,10 +28,13 @@ LEGEND = (
     "`attnpool show NAME` says more of a function."
 )
 
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
+_PIECE = re.compile(r"[A-Z]+(?=v\d)|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
 """Pattern of a part of a name: a run of capitals, a word, a number, one Chinese character."""
 
 _BRITISH = re.compile(r"(?<=al|ar)is(?=(?:e[ds]?|ing|ation)$)")
+
+BEST = 5
+"""Number of entries that ``attnpool find`` prints without ``--all``; a sixth that is the last is printed too."""
 
 ENOUGH = 3
 """Smallest number of letters that match only the beginning of a part, if those before them match the parts before it.
@@ -123,14 +127,22 @@ def _print_lines(out, title, rows):
                 out.print(Padding(Text("; ".join(filter(None, more)), "dim"), (0, 0, 0, 4), expand=False))
 
 
-def find(words):
-    """Prints the entries that have all of the words, or else the functions; returns 0, or 1 if there are none."""
+def find(words, everything=False):
+    """Prints the best entries that have all of the words, or else the functions; returns 0, or 1 if there are none.
+
+    Args:
+      words: the words, as written in the command.
+      everything: whether to print all of them, in place of the best :data:`BEST`.
+    """
     words = " ".join(words).split()  # an argument of the command may have several words
     found = search(words, names.entries()) or search(words, functions())
     if not found:
         known = [name for entry in names.entries() for name in (*entry.names, *entry.functions)]
         return nothing_found(f"Nothing is called {' '.join(words)!r} here.", words, known)
-    (_print_plain if cli.missing("cli") else _print)(found)
+    shown = found if everything or len(found) == BEST + 1 else found[:BEST]
+    hidden = len(found) - len(shown)
+    more = f"{hidden} more: attnpool find --all {shlex.join(words)}" if hidden else ""
+    (_print_plain if cli.missing("cli") else _print)(shown, more)
     return 0
 
 
@@ -149,23 +161,31 @@ def functions():
 
 
 def search(words, entries):
-    """Returns the entries whose names, call, module and source together have all of the words; exact names come first."""
-    sought = "".join(pieces("".join(words)))
+    """Returns the entries that have all of the words, exact names first.
+
+    Words match whole parts of the names, the call, the module and the source. Only if no entry has them, a word may also be
+    the beginning of a part of a name. So "DIN" does not find DINOv3, and "keepdim" no call with ``keepdims=True``.
+    """
+    sought, joined = "".join(pieces("".join(words))), "".join(words)
 
     def distance(entry):
         if any("".join(pieces(name)) == sought for name in entry.names):
             return 0
-        if entry.call.startswith(f"{''.join(words)}("):
+        if entry.call.startswith(f"{joined}("):
             return 1
         return 2 if any(has_all(name, words) for name in entry.names) else 3
 
-    def text(entry):
-        return " ; ".join([*entry.names, entry.call, entry.module, entry.source])
+    def found(entry, whole):
+        name, other = " ; ".join(entry.names), " ; ".join([entry.call, entry.module, entry.source])
+        each = all(has(name, word, whole) or has(other, word, whole=True) for word in words)
+        return each or has(name, joined, whole) or has(other, joined, whole=True)
 
-    return sorted((entry for entry in entries if has_all(text(entry), words)), key=distance)
+    entries = tuple(entries)
+    best = [entry for entry in entries if found(entry, whole=True)]
+    return sorted(best or (entry for entry in entries if found(entry, whole=False)), key=distance)
 
 
-def _print(found):
+def _print(found, more):
     from rich.padding import Padding
     from rich.text import Text
 
@@ -177,10 +197,12 @@ def _print(found):
             out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
         out.print(facts((f"    {name}", text) for name, text in _facts(entry).items()))
         out.print()
+    if more:
+        out.print(more, markup=False)
     out.print(Text(LEGEND, "dim"))
 
 
-def _print_plain(found):
+def _print_plain(found, more):
     width = shutil.get_terminal_size((UNBOUNDED, 24)).columns
     fill = functools.partial(textwrap.fill, width=width, break_on_hyphens=False)
     for entry in found:
@@ -193,6 +215,8 @@ def _print_plain(found):
         for name, text in facts.items():
             print(fill(text, initial_indent=f"    {name}".ljust(room), subsequent_indent=" " * room))
         print()
+    if more:
+        print(fill(more))
     print(fill(LEGEND))
 
 
@@ -213,6 +237,8 @@ def pieces(text):
 
     >>> pieces("x-vector, NetVLAD, AttentionPool2d")
     ('x', 'vector', 'net', 'vlad', 'attention', 'pool', '2', 'd')
+    >>> pieces("DINOv3")
+    ('dino', 'v', '3')
     >>> pieces("Radenović")
     ('radenovic',)
     """
@@ -221,16 +247,20 @@ def pieces(text):
     return tuple(_BRITISH.sub("iz", piece.lower()) for piece in _PIECE.findall(plain))
 
 
-def has(text, word):
+def has(text, word, whole=False):
     """Returns whether the text has the word at the beginning of one of its parts; separators in the word do not matter.
+
+    With ``whole`` the word must also end with a part.
 
     >>> has("AttentionPool2d", "attention-pool"), has("AttentionPool2d", "pool2d"), has("AttentionPool2d", "tension")
     (True, True, False)
+    >>> has("keepdims", "keepdim"), has("keepdims", "keepdim", whole=True), has("a, keepdims", "keepdims", whole=True)
+    (True, False, True)
     """
     sought, parts = _joined(word), pieces(text)
     if not sought or sought not in _joined(text):  # quick test: most texts fail it
         return False
-    return any(_begins(parts[place:], sought) for place in range(len(parts)))
+    return any(_begins(parts[place:], sought, whole) for place in range(len(parts)))
 
 
 @functools.cache
@@ -238,11 +268,11 @@ def _joined(text):
     return "".join(pieces(text))
 
 
-def _begins(parts, sought):
+def _begins(parts, sought, whole):
     """Returns whether the joined parts begin with ``sought``; see :data:`ENOUGH` for a word that ends within a part."""
     for place, part in enumerate(parts):
         if part.startswith(sought):
-            return place == 0 or part == sought or len(sought) >= ENOUGH
+            return part == sought or (not whole and (place == 0 or len(sought) >= ENOUGH))
         if not sought.startswith(part):
             return False
         sought = sought[len(part) :]
