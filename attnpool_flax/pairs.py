@@ -58,6 +58,7 @@ def cross_attention_pooling(
     >>> segment_cross_attention_pooling(x, jnp.array([0, 0]), y, jnp.array([0]), 1)
     (Array([[2., 2.]], dtype=float32), Array([[1., 0.]], dtype=float32))
     """
+    scale = _factor(scale, x.x, y.x, x_kernel, y_kernel)
     if reduction == "max":  # packed tokens do not have it
         pooled, weights = _by_largest(x, y, x_kernel, y_kernel, scale)
         sides = zip((x, y), pooled, weights, (x_dropout_multiplier, y_dropout_multiplier), strict=True)
@@ -68,6 +69,15 @@ def cross_attention_pooling(
         )
         pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale, *multipliers)
     return (pooled, weights) if return_weights else pooled
+
+
+def _factor(scale, x, y, *kernels):
+    """Returns the factor of the products: ``scale``, or 1 / sqrt(c) if it is None, where c is their width."""
+    if scale is not None:
+        return scale
+    arrays = [x, y, *(kernel for kernel in kernels if kernel is not None)]
+    width = arrays[2 if len(arrays) > 2 else 0].shape[-1]
+    return jnp.asarray(width**-0.5, jnp.result_type(jnp.float32, *arrays))
 
 
 def _dropped(tokens, weights, multiplier):
@@ -195,6 +205,7 @@ def cross_attention_pooling_all_pairs(
             [2., 4.]]], dtype=float32)
     """
     xs, ys = Dense(x, x_mask, precision), Dense(y, y_mask, precision)
+    scale = _factor(scale, x, y, x_kernel, y_kernel)
     if reduction == "max":
         x_scores, y_scores = _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
         x_side = xs.softmax_of_scores(jnp.swapaxes(x_scores, 0, 1))
@@ -404,7 +415,7 @@ def code_wise_attention(
     Array([1.5, 1.5], dtype=float32)
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
-    best = largest_with(query, query_mask, precision, scale)
+    best = largest_with(query, query_mask, precision, _factor(scale, query, context))
     scores = over_queries(best, (context,), keys=_keys(query, context))
     weights = softmax(scores[..., 0], context_mask)
     pooled = _average(weights, context, precision)
@@ -438,6 +449,7 @@ def mask_attention(
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     real = None if query_mask is None else query_mask[..., None, :]
+    scale = _factor(scale, query, context)
     rows = Rows((context,), real, None, lambda rows: products_of_pairs(scale * rows, query, precision), exp_and_sum)
     pooled, weights = rows.average(query, return_weights, precision)
     pooled = keep_real(pooled, context_mask)

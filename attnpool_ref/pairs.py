@@ -8,6 +8,7 @@ from attnpool_ref.primitives import (
     bucket_numbers,
     drop,
     fill_padding,
+    inverse_root,
     joined,
     nearest_token,
     pairs_of,
@@ -57,7 +58,7 @@ def cross_attention_pooling(
       x_kernel: [d, c], :math:`W_x`, projects x to width c, only for the scores; or None.
       y_kernel: [e, c], :math:`W_y`, projects y to width c, only for the scores; or None.
       reduction: "sum", "mean" or "max" of the scores over the tokens of the other sequence.
-      scale: :math:`\alpha`, a number.
+      scale: :math:`\alpha`, a number; None is :math:`1/\sqrt c` (:math:`1/\sqrt d` without kernels).
       x_dropout_multiplier: broadcastable to [..., L] or None; dropout factors of x's weights, 0 or ``1/(1 - rate)``.
       y_dropout_multiplier: broadcastable to [..., T] or None; dropout factors of y's weights.
       return_weights: also return both weights, before dropout.
@@ -76,7 +77,7 @@ def cross_attention_pooling(
     x, y = fill_padding(x, x_mask), fill_padding(y, y_mask)
     x_key = x if x_kernel is None else x @ x_kernel
     y_key = y if y_kernel is None else y @ y_kernel
-    scores = scale * (x_key @ np.swapaxes(y_key, -1, -2))
+    scores = (inverse_root(x_key.shape[-1]) if scale is None else scale) * (x_key @ np.swapaxes(y_key, -1, -2))
     real = pairs_of(x_mask, y_mask)
     x_weights = softmax(reduced(scores, real, reduction, -1), x_mask)
     y_weights = softmax(reduced(scores, real, reduction, -2), y_mask)
@@ -119,7 +120,7 @@ def cross_attention_pooling_all_pairs(
       x_kernel: [d, c], projects x to width c, only for the scores; or None.
       y_kernel: [e, c], projects y to width c, only for the scores; or None.
       reduction: "sum", "mean" or "max" of the scores over the tokens of the other sequence.
-      scale: a number that multiplies the scores.
+      scale: a number that multiplies the scores; None is :math:`1/\sqrt c` (:math:`1/\sqrt d` without kernels).
       return_weights: also return both weights.
 
     Returns:
@@ -362,7 +363,7 @@ def code_wise_attention(
       query_lengths: number of real labels, counted from the left: int [...] or (). Give this or ``query_mask``.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
-      scale: :math:`\alpha`, a number; the source has none.
+      scale: :math:`\alpha`, a number; the source has none. None is :math:`1/\sqrt d`.
       return_weights: also return the weights.
 
     Returns:
@@ -376,7 +377,7 @@ def code_wise_attention(
     array([1.268941, 0.      ])
     """
     query, context = fill_padding(query, query_mask), fill_padding(context, context_mask)
-    scores = scale * (context @ np.swapaxes(query, -1, -2))
+    scores = (inverse_root(context.shape[-1]) if scale is None else scale) * (context @ np.swapaxes(query, -1, -2))
     real = pairs_of(context_mask, query_mask)
     weights = softmax(reduced(scores, real, "max", -1), np.any(real, -1))
     pooled = weighted_sum(weights, context)
@@ -413,7 +414,7 @@ def mask_attention(
       query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
-      scale: :math:`\alpha`, a number; the source has none.
+      scale: :math:`\alpha`, a number; the source has none. None is :math:`1/\sqrt d`.
       return_weights: also return the weights.
 
     Returns:
@@ -429,7 +430,7 @@ def mask_attention(
            [0.268941, 1.462117]])
     """
     query, context = fill_padding(query, query_mask), fill_padding(context, context_mask)
-    scores = scale * (context @ np.swapaxes(query, -1, -2))
+    scores = (inverse_root(context.shape[-1]) if scale is None else scale) * (context @ np.swapaxes(query, -1, -2))
     weights = softmax(scores, pairs_of(context_mask, query_mask))
     pooled = fill_padding(weights @ query, context_mask)
     return (pooled, weights) if return_weights else pooled

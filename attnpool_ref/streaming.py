@@ -14,7 +14,7 @@ import numpy as np
 
 from attnpool_ref import contract, table
 from attnpool_ref.contract import docstrings, rowless
-from attnpool_ref.contract.definition import as_array, definition
+from attnpool_ref.contract.definition import as_array, definition, with_warning
 from attnpool_ref.numerics.blocks import cast
 from attnpool_ref.table.language import present
 
@@ -482,4 +482,5 @@ def finalize_state(state, *, sink=None, value_kernel=None, out_kernel=None, valu
     with_sink = tuple(KINDS[name] for name in WITH_SINK)
     call = rowless.resolve_finalize(state, State, KINDS["multi_head_attention_state"], with_sink, **parameters)
     kernels = {key: value for key, value in parameters.items() if value is not None}
-    return cast(state.pooled(**kernels), call.dtype or np.dtype(np.float64))
+    dtype = call.dtype or np.dtype(np.float64)
+    return with_warning("finalize_state", dtype, lambda: cast(state.pooled(**kernels), dtype), level=4)

@@ -7,7 +7,7 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.contract import masks
 from attnpool_ref.contract.shapes import check_broadcast, shape_text
-from attnpool_ref.contract.text import type_of
+from attnpool_ref.contract.text import suggested, type_of
 from attnpool_ref.table import Variant
 from attnpool_ref.table.language import Argument
 
@@ -61,7 +61,12 @@ def checked_sequences(name, arrays):
         contract.refuse_non_numeric(name, f"sequences[{i}]", array)
         contract.check_dtype(name, f"sequences[{i}]", array)
         if array.ndim != 2:
-            raise ValueError(f"{name}: {shape_text(f'sequences[{i}]', array)}, needs [L, d]")
+            width = next((other.shape[1] for other in arrays if other.ndim == 2 and other.shape[1]), None)
+            empty = array.size == 0 and width is not None  # an empty list has no width
+            repair = f"`[np.reshape(each, (-1, {width})) for each in sequences]`"
+            raise ValueError(
+                f"{name}: {shape_text(f'sequences[{i}]', array)}, needs [L, d]{suggested([repair] if empty else [])}"
+            )
         if array.shape[1] != arrays[0].shape[1]:
             raise ValueError(
                 f"{name}: {shape_text(f'sequences[{i}]', array)} but `sequences[0]` has "

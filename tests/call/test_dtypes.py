@@ -109,6 +109,13 @@ def test_narrow_tokens_beside_wide_ones_are_summed_in_the_wide_dtype():
         chex.assert_trees_all_close(np.asarray(got), want, atol=rounded(50 * np.abs(want), 56, "float64"), rtol=0)
 
 
+def test_an_overflow_of_finalized_chunks_is_reported_once_at_the_line_of_the_call():
+    state = attnpool_ref.sum_state(np.full((3, 2), 60000, np.float16))
+    with pytest.warns(RuntimeWarning, match="^finalize_state: overflow on the way to a float16 result$") as caught:
+        attnpool_ref.finalize_state(state)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 @pytest.mark.parametrize("examples", [1, 800], ids=["one block", "blocks"])
 def test_an_overflow_is_reported_once_at_the_line_of_the_call(examples):
     x = np.full((examples, 1000, 1), 60000, np.float16)

@@ -139,6 +139,32 @@ def test_mask_attention_equals_fractions(package):
 
 
 @with_golden_numbers
+def test_without_a_scale_products_are_divided_by_the_root_of_their_width(package):
+    x, y = [[1, 0, 2, 0], [0, -1, 1, 1], [2, 1, 0, -1]], [[1, 1, 0, 0], [0, 2, 1, -1]]
+    tokens, others = np.array(x, float), 2 * LOG2 * np.array(y, float)  # the root of the width 4 is 2
+    products = [[dot(token, other) for other in y] for token in x]
+    summed, largest = base2_softmax([sum(row) for row in products]), base2_softmax([max(row) for row in products])
+    _, (weights, _) = package.cross_attention_pooling(tokens, others, scale=None, return_weights=True)
+    assert_exact(package, weights, summed)
+    _, (weights, _) = package.cross_attention_pooling(tokens, others, reduction="max", scale=None, return_weights=True)
+    assert_exact(package, weights, largest)
+    _, (weights, _) = package.cross_attention_pooling_all_pairs(
+        tokens[None], others[None], reduction="max", scale=None, return_weights=True
+    )
+    assert_exact(package, weights[0, 0], largest)
+    assert_exact(package, package.code_wise_attention(others, tokens, scale=None, return_weights=True)[1], largest)
+    actual = package.mask_attention(others, tokens, scale=None, return_weights=True)[1]
+    assert_exact(package, actual, [base2_softmax(row) for row in products])
+    narrow = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]  # kernels to width 4, of tokens of width 5
+    kernel = np.array([*narrow, [0, 0, 0, 0]], float)
+    wide = [np.concatenate([each, np.ones((len(each), 1))], -1) for each in (tokens, others)]
+    _, (weights, _) = package.cross_attention_pooling(
+        *wide, x_kernel=kernel, y_kernel=kernel, scale=None, return_weights=True
+    )
+    assert_exact(package, weights, summed)
+
+
+@with_golden_numbers
 def test_bidaf_attention_equals_fractions(package):
     context, query, kernel = [[1, 0], [0, 2], [-1, 1]], [[1, 1], [0, 2], [3, 0], [1, -1]], [1, -1, 2, 0, 1, -2]
     scores = [[dot([*h, *u, *times(h, u)], kernel) for u in query] for h in context]
