@@ -355,6 +355,9 @@ class AdditiveAttention(nn.Module):
 class TanhSumAttention(nn.Module):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
 
+    The sum has no learned weights, so it grows with the width: with 64 hidden units a fresh module gives most of the weight
+    of unit normal tokens to one of them. :class:`AdditiveAttention` learns the weights.
+
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
 
@@ -509,6 +512,8 @@ class MultiHeadAttention(nn.Module):
       qkv_features: H·c, the width of all heads together; None is the queries' width.
       out_features: o, the width of the result; None is the queries' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [H], which starts at 0.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -522,6 +527,7 @@ class MultiHeadAttention(nn.Module):
     qkv_features: int | None
     out_features: int | None
     use_bias: bool | tuple[str, ...]
+    sink: float | str | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -538,6 +544,7 @@ class MultiHeadAttention(nn.Module):
         qkv_features: int | None = None,
         out_features: int | None = None,
         use_bias: bool | tuple[str, ...] = True,
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -626,6 +633,8 @@ class AttentionPool(nn.Module):
       scale: a number in place of 1/sqrt(c); without kernels c = d.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as in
         :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [], which starts at 0.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -642,6 +651,7 @@ class AttentionPool(nn.Module):
     epsilon: float
     scale: float | None
     normalizer: Normalizer
+    sink: float | str | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -660,6 +670,7 @@ class AttentionPool(nn.Module):
         epsilon: float = 1e-06,
         scale: float | None = None,
         normalizer: Normalizer = "softmax",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -724,6 +735,8 @@ class MultiHeadAttentionPool(nn.Module):
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as in
         :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [H], which starts at 0.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -743,6 +756,7 @@ class MultiHeadAttentionPool(nn.Module):
     use_bias: bool | tuple[str, ...]
     scale: float | None
     normalizer: Normalizer
+    sink: float | str | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -764,6 +778,7 @@ class MultiHeadAttentionPool(nn.Module):
         use_bias: bool | tuple[str, ...] = True,
         scale: float | None = None,
         normalizer: Normalizer = "softmax",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -1466,6 +1481,8 @@ class AdditiveAttentionPool(nn.Module):
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [], or with ``num_queries`` [n], which starts at 0.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -1482,6 +1499,7 @@ class AdditiveAttentionPool(nn.Module):
     gated: bool
     use_bias: bool
     activation: str
+    sink: float | str | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -1500,6 +1518,7 @@ class AdditiveAttentionPool(nn.Module):
         gated: bool = False,
         use_bias: bool = True,
         activation: str = "tanh",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -1835,8 +1854,10 @@ class CrossAttentionPool(nn.Module):
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other. None
         without a projection.
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name`` exclude
-        "max".
-      scale: a number that multiplies the products before the reduction.
+        "max". None is "mean" with kernels, else "sum", as in the notebook. "max" finds the tokens that match.
+      scale: a number that multiplies the products before the reduction. None is 1/sqrt(c) with kernels, else 1, as in the
+        notebook: sums of unit normal tokens give almost all weight to one token (over 0.9 with 40 tokens of width 64), and
+        a layer before the pooling then gets almost no gradient.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -1850,8 +1871,8 @@ class CrossAttentionPool(nn.Module):
     x_features: int | None
     y_features: int | None
     qk_features: int | None
-    reduction: str
-    scale: float
+    reduction: str | None
+    scale: float | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -1867,8 +1888,8 @@ class CrossAttentionPool(nn.Module):
         x_features: int | None = None,
         y_features: int | None = None,
         qk_features: int | None = None,
-        reduction: str = "sum",
-        scale: float = 1.0,
+        reduction: str | None = None,
+        scale: float | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -1932,12 +1953,13 @@ class CodeWiseAttention(nn.Module):
     Calls :func:`attnpool_flax.code_wise_attention`. No parameters, only configuration.
 
     Attributes:
-      scale: a number that multiplies the products.
+      scale: a number that multiplies the products. 1.0 is that of the source, with which one token has most of the weight
+        of unit normal tokens; None is 1/sqrt(d), which gives it less than half.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set."""
 
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
@@ -1945,7 +1967,7 @@ class CodeWiseAttention(nn.Module):
         *,
         parent: Any = ...,
         name: str | None = None,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
     ) -> None: ...
@@ -1992,12 +2014,13 @@ class MaskAttention(nn.Module):
     Calls :func:`attnpool_flax.mask_attention`. No parameters, only configuration.
 
     Attributes:
-      scale: a number that multiplies the products.
+      scale: a number that multiplies the products. 1.0 is that of the source, with which one token has most of the weight
+        of unit normal tokens; None is 1/sqrt(d), which gives it less than half.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set."""
 
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
@@ -2005,7 +2028,7 @@ class MaskAttention(nn.Module):
         *,
         parent: Any = ...,
         name: str | None = None,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
     ) -> None: ...

@@ -399,6 +399,7 @@ class MultiHeadAttention(nnx.Module):
     key_bias: nnx.Param | None
     value_bias: nnx.Param | None
     out_bias: nnx.Param | None
+    sink: nnx.Param | None
     dropout: nnx.Dropout | None
     def __init__(
         self,
@@ -410,6 +411,7 @@ class MultiHeadAttention(nnx.Module):
         qkv_features: int | None = None,
         out_features: int | None = None,
         use_bias: bool | tuple[str, ...] = True,
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -492,6 +494,7 @@ class AttentionPool(nnx.Module):
     key_kernel: nnx.Param | None
     query_norm_scale: nnx.Param | None
     query_norm_bias: nnx.Param | None
+    sink: nnx.Param | None
     dropout: nnx.Dropout | None
     def __init__(
         self,
@@ -502,6 +505,7 @@ class AttentionPool(nnx.Module):
         epsilon: float = 1e-06,
         scale: float | None = None,
         normalizer: Normalizer = "softmax",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -574,6 +578,7 @@ class MultiHeadAttentionPool(nnx.Module):
     key_bias: nnx.Param | None
     value_bias: nnx.Param | None
     out_bias: nnx.Param | None
+    sink: nnx.Param | None
     dropout: nnx.Dropout | None
     def __init__(
         self,
@@ -586,6 +591,7 @@ class MultiHeadAttentionPool(nnx.Module):
         use_bias: bool | tuple[str, ...] = True,
         scale: float | None = None,
         normalizer: Normalizer = "softmax",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -1160,6 +1166,7 @@ class AdditiveAttentionPool(nnx.Module):
     gate_kernel: nnx.Param | None
     gate_bias: nnx.Param | None
     out_kernel: nnx.Param
+    sink: nnx.Param | None
     dropout: nnx.Dropout | None
     def __init__(
         self,
@@ -1170,6 +1177,7 @@ class AdditiveAttentionPool(nnx.Module):
         gated: bool = False,
         use_bias: bool = True,
         activation: str = "tanh",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -1435,8 +1443,8 @@ class CrossAttentionPool(nnx.Module):
     x_features: int | None
     y_features: int | None
     qk_features: int | None
-    reduction: str
-    scale: float
+    reduction: str | None
+    scale: float | None
     dropout_rate: float
     dtype: Dtype | None
     param_dtype: Dtype
@@ -1451,8 +1459,8 @@ class CrossAttentionPool(nnx.Module):
         x_features: int | None = None,
         y_features: int | None = None,
         qk_features: int | None = None,
-        reduction: str = "sum",
-        scale: float = 1.0,
+        reduction: str | None = None,
+        scale: float | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -1514,13 +1522,13 @@ class CrossAttentionPool(nnx.Module):
     ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 
 class CodeWiseAttention(nnx.Module):
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
         self,
         *,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
         rngs: nnx.Rngs | None = None,
@@ -1563,13 +1571,13 @@ class CodeWiseAttention(nnx.Module):
     ) -> Array | tuple[Array, Array]: ...
 
 class MaskAttention(nnx.Module):
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
         self,
         *,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
         rngs: nnx.Rngs | None = None,
