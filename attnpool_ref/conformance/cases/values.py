@@ -54,10 +54,7 @@ def extremes(main):
         unbounded = main.options | {"activation": "identity"}
         names = [key for key, value in values.items() if value is not None]
         if "identity" in main.row.options.get("activation", ()) and legal(main.row, names, unbounded) == names:
-            # without a sink, beside which all weights would be subnormal numbers, which some platforms take for 0
-            axes = {key: own for key, own in large.axes.items() if key != "sink"}
-            given = large.values | {key: None for key in large.axes if key == "sink"}
-            yield replace(large, title=f"{large.title}, as they are", options=unbounded, values=given, axes=axes)
+            yield replace(large, title=f"{large.title}, as they are", options=unbounded)
 
 
 HUGE = 2.0**34
