@@ -1,37 +1,48 @@
 """How mistakes are written down: a body sees what the oracle's bodies see, and has the signature of its row."""
 
 import functools
+import inspect
+
+import numpy as np
 
 import attnpool_ref as ref
 from attnpool_ref.contract.definition import definition
 
 
 class Mistakes(dict):
-    """``{row: {mistake: function}}``, filled by decorators."""
+    """``{row: {mistake: function}}`` of tables of bodies; longer ones are added by a decorator.
+
+    A body with the one parameter ``a`` gets :class:`Arguments` and returns what the row returns. Another one is called
+    as the row is, on the caller's own arrays: for mistakes of dtypes, shapes or whose array it is.
+    """
+
+    def __init__(self, **rows):
+        super().__init__()
+        for row, mistakes in rows.items():
+            for mistake, body in mistakes.items():
+                self.of(row, mistake)(body)
 
     def of(self, row, mistake):
-        """Keeps a body under its row and name; the body gets :class:`Arguments` and returns what the row returns."""
+        """Keeps a body under its row and name."""
 
         def keep(body):
-            @functools.wraps(getattr(ref, row))
-            def function(**values):
-                return body(Arguments(row, values))
-
-            mutant = definition(function)
-            mutant.__module__, mutant.__qualname__ = body.__module__, body.__qualname__
-            self.setdefault(row, {})[mistake] = mutant
+            self.setdefault(row, {})[mistake] = _function(row, body)
             return body
 
         return keep
 
-    def plain(self, row, mistake):
-        """Keeps a function as it is, on the caller's own arrays: for mistakes of dtypes, shapes or whose array it is."""
 
-        def keep(function):
-            self.setdefault(row, {})[mistake] = function
-            return function
+def _function(row, body):
+    if next(iter(inspect.signature(body).parameters)) != "a":
+        return body
 
-        return keep
+    @functools.wraps(getattr(ref, row))
+    def function(**values):
+        return body(Arguments(row, values))
+
+    mutant = definition(function)
+    mutant.__module__, mutant.__qualname__ = body.__module__, body.__qualname__
+    return mutant
 
 
 class Arguments:
@@ -50,3 +61,22 @@ class Arguments:
     def returns(self, pooled, weights):
         """What a row with weights returns."""
         return (pooled, weights) if self.values["return_weights"] else pooled
+
+    def multiplied(self, **factors):
+        """What the row returns, with some arguments multiplied; those that are None stay so."""
+        return self.oracle(**{k: None if self.values[k] is None else self.values[k] * f for k, f in factors.items()})
+
+    def changed(self, pooled=None, weights=None, **changes):
+        """What a row with weights returns, with arguments changed before, and both results by functions after that."""
+        results = self.oracle(return_weights=True, **changes)
+        return self.returns(*(r if f is None else f(r) for f, r in zip((pooled, weights), results, strict=True)))
+
+    @property
+    def zeroed(self):
+        """The tokens with 0 in place of padding."""
+        return np.where(self.mask[..., None], self.x, 0)
+
+    @property
+    def empty(self):
+        """Whether an example has no real token, with an axis for features."""
+        return ~np.any(self.mask, -1, keepdims=True)
