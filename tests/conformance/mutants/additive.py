@@ -27,10 +27,15 @@ MUTANTS = Mistakes(
         ),
     },
 )
-POOL = "additive_attention_pooling"
 
 
-@MUTANTS.of(POOL, "additive pooling: the softmax over the hops")
+@MUTANTS.of("attention_penalty", "penalty: nothing costs n")
+def nothing_costs(a):
+    products = a.weights @ np.swapaxes(a.weights, -1, -2)
+    return np.sum((products - np.eye(products.shape[-1])) ** 2, (-1, -2))
+
+
+@MUTANTS.of("additive_attention_pooling", "additive pooling: the softmax over the hops")
 def softmax_over_the_hops(a):
     """The second text of HAN: an axis of length 1, of one hop."""
     parameters = a.kernel, a.out_kernel, a.bias, a.gate_kernel, a.gate_bias, a.out_bias, a.activation
@@ -41,9 +46,3 @@ def softmax_over_the_hops(a):
     if a.out_kernel.ndim == 1:
         pooled, weights = pooled[..., 0, :], weights[..., 0, :]
     return a.returns(pooled, weights)
-
-
-@MUTANTS.of("attention_penalty", "penalty: nothing costs n")
-def nothing_costs(a):
-    products = a.weights @ np.swapaxes(a.weights, -1, -2)
-    return np.sum((products - np.eye(products.shape[-1])) ** 2, (-1, -2))

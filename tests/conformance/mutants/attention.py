@@ -1,9 +1,11 @@
 """Mistakes in attention."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, in_reverse, over_queries
 
 import attnpool_ref as ref
+from attnpool_ref.normalizers import normalize
+from attnpool_ref.primitives import concatenate_heads, joined, mask_of_heads, softmax
 
 
 def _pooled(a, weights):
@@ -30,15 +32,6 @@ def _seen(a):
     return np.where(a.empty, 0, a.query), np.where(np.any(a.mask, -2)[..., None], a.key, 0)
 
 
-def _side_by_side(first, second):
-    shape = np.broadcast_shapes(first.shape[:-1], second.shape[:-1])
-    return np.concatenate([np.broadcast_to(x, shape + x.shape[-1:]) for x in (first, second)], -1)
-
-
-def _attended(a, scores):
-    return ref.attend(scores, a.value, a.mask, return_weights=a.return_weights)
-
-
 def _first_example(query):
     return query if query.ndim == 2 or len(query) == 0 else np.broadcast_to(query[:1], query.shape)
 
@@ -54,15 +47,21 @@ def _scaled_heads(a, factor):
     return a.multiplied(query_kernel=factor, query_bias=factor)
 
 
+def _tiled(right, mask, number):
+    if mask.ndim != 3:
+        return right(mask, number)
+    return np.tile(mask, (number, 1, 1)).reshape(len(mask), number, *mask.shape[1:])
+
+
 MUTANTS = Mistakes(
     attend={
         "attend: 0 times NaN": _zero_times_nan,
-        "attend: normalises over the queries": lambda a: _under(a, ref.masked_softmax(a.scores, a.mask, axis=-2)),
         "attend: returns the weights after dropout": lambda a: a.changed(
             weights=lambda w: w if a.dropout_multiplier is None else w * a.dropout_multiplier
         ),
         "attend: drops before the softmax": lambda a: a.oracle(scores=_dropped(a, a.scores), dropout_multiplier=None),
         "attend: softmax whatever the normaliser": lambda a: a.oracle(normalizer="softmax"),
+        "attend: normalises over the queries": lambda a: a.exchanged(normalize, over_queries),
     },
     dot_product_attention={
         "attention: scales the bias": lambda a: a.multiplied(
@@ -72,23 +71,22 @@ MUTANTS = Mistakes(
     additive_attention={
         # It adds the same to every score of a query
         "additive attention: the bias after the tanh": lambda a: a.oracle(bias=None),
-        "additive attention: normalises over the queries": lambda a: _under(
-            a,
-            ref.masked_softmax(
-                ref.additive_score(*_seen(a), a.query_kernel, a.key_kernel, a.out_kernel, bias=a.bias), a.mask, axis=-2
-            ),
-        ),
-        "additive attention: uniform where a query sees nothing": lambda a: _under(
-            a, a.oracle(return_weights=True)[1] + a.empty / max(a.key.shape[-2], 1)
-        ),
         "additive attention: 0 times NaN": _zero_times_nan,
         "additive attention: divided by sqrt(h)": lambda a: a.multiplied(out_kernel=1 / np.sqrt(a.out_kernel.size)),
+        "additive attention: normalises over the queries": lambda a: a.exchanged(normalize, over_queries),
+        "additive attention: uniform where a query sees nothing": lambda a: a.exchanged(
+            normalize, lambda right, *of: right(*of) + a.empty / max(a.key.shape[-2], 1)
+        ),
     },
     tanh_sum_attention={
-        "tanh sum attention: the mean over the hidden layer": lambda a: _attended(
-            a, ref.tanh_sum_score(*_seen(a), a.kernel, bias=a.bias) / a.kernel.shape[-1]
-        ),
         "tanh sum attention: the bias after the tanh": lambda a: a.oracle(bias=None),
+        "tanh sum attention: [key; query]": lambda a: a.exchanged(joined, in_reverse),
+        "tanh sum attention: one score for all keys of a query": lambda a: a.exchanged(
+            normalize, lambda right, scores, *of: right(0 * scores + np.sum(scores, -1, keepdims=True), *of)
+        ),
+        "tanh sum attention: the mean over the hidden layer": lambda a: a.exchanged(
+            normalize, lambda right, scores, *of: right(scores / a.kernel.shape[-1], *of)
+        ),
     },
     location_attention={
         "location attention: the first example for all": lambda a: a.oracle(query=_first_example(a.query)),
@@ -110,6 +108,10 @@ MUTANTS = Mistakes(
         ),
         "heads: the output's bias once a head": lambda a: a.multiplied(out_bias=a.out_kernel.shape[0]),
         "heads: the first head's mask for all": lambda a: a.oracle(mask=_per_head(a)[..., 0, :, :]),
+        "heads: merged without moving their axis back": lambda a: a.exchanged(
+            concatenate_heads, lambda right, heads: heads.reshape(*heads.shape[:-3], heads.shape[-2], -1)
+        ),
+        "heads: masks tiled over batch and heads, not repeated": lambda a: a.exchanged(mask_of_heads, _tiled),
     },
     kernel_regression={
         "regression: boxcar without its edge": lambda a: a.oracle(
@@ -124,6 +126,7 @@ MUTANTS = Mistakes(
         "regression: the bandwidth of the Gaussian kernel alone": lambda a: a.oracle(
             bandwidth=a.bandwidth if a.kernel == "gaussian" else 1.0
         ),
+        "regression: columns are queries": lambda a: a.exchanged(softmax, over_queries),
     },
 )
 
@@ -164,19 +167,6 @@ def attention_bias_as_a_factor(a):
     return ref.attend(scores, a.value, a.mask, dropout_multiplier=a.dropout_multiplier, return_weights=a.return_weights)
 
 
-@MUTANTS.of("tanh_sum_attention", "tanh sum attention: [key; query]")
-def tanh_sum_attention_key_first(a):
-    query, key = _seen(a)
-    hidden = _side_by_side(key[..., None, :, :], query[..., :, None, :]) @ a.kernel
-    return _attended(a, np.sum(np.tanh(hidden + (0 if a.bias is None else a.bias)), -1))
-
-
-@MUTANTS.of("tanh_sum_attention", "tanh sum attention: one score for all keys of a query")
-def tanh_sum_attention_one_score_a_query(a):
-    scores = np.sum(ref.tanh_sum_score(*_seen(a), a.kernel, bias=a.bias), -1, keepdims=True)
-    return _attended(a, np.broadcast_to(scores, a.mask.shape))
-
-
 @MUTANTS.of("location_attention", "location attention: [context; query]")
 def location_attention_context_first(a):
     weights = a.oracle(return_weights=True)[1]
@@ -208,27 +198,6 @@ def heads_value_bias_on_empty_rows(a):
     return a.changed(lambda pooled: pooled + bias)
 
 
-@MUTANTS.of("multi_head_attention", "heads: masks tiled over batch and heads, not repeated")
-def heads_masks_tiled(a):
-    if a.query.ndim != 3 or a.mask.ndim != 3:
-        return a.oracle()
-    heads = a.query_kernel.shape[1]
-    tiled = np.tile(a.mask, (heads, 1, 1)).reshape(len(a.mask), heads, *a.mask.shape[1:])
-    return a.oracle(mask=tiled)
-
-
-@MUTANTS.of("multi_head_attention", "heads: merged without moving their axis back")
-def heads_merged_in_the_wrong_order(a):
-    heads, width = a.out_kernel.shape[:2]
-    bias = 0 if a.out_bias is None else a.out_bias
-
-    def merged(side_by_side):
-        apart = np.swapaxes(side_by_side.reshape(*side_by_side.shape[:-1], heads, width), -2, -3)
-        return apart.reshape(side_by_side.shape) @ a.out_kernel.reshape(heads * width, -1) + bias
-
-    return a.changed(merged, out_kernel=np.eye(heads * width).reshape(heads, width, -1), out_bias=None)
-
-
 @MUTANTS.of("multi_head_attention", "heads: kernels read as [d, c, H]")
 def heads_kernels_read_the_other_way(a):
     width, heads, size = a.key_kernel.shape
@@ -254,14 +223,6 @@ def regression_nan_out_of_range(a):
     pooled, weights = a.oracle(return_weights=True)
     out = ~np.any(weights, -1, keepdims=True) & ~a.empty
     return a.returns(np.where(out, np.nan, pooled), np.where(out & a.mask, np.nan, weights))
-
-
-@MUTANTS.of("kernel_regression", "regression: columns are queries")
-def regression_normalizes_over_the_queries(a):
-    if a.kernel != "gaussian":
-        return a.oracle()
-    weights = ref.masked_softmax(ref.gaussian_score(*_seen(a), bandwidth=a.bandwidth), a.mask, axis=-2)
-    return a.returns(_pooled(a, weights), weights)
 
 
 @MUTANTS.of("kernel_regression", "regression: the constant kernel counts padding")

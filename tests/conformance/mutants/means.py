@@ -3,6 +3,8 @@
 import numpy as np
 from conformance.mutants.mistakes import Mistakes
 
+from attnpool_ref.primitives import between
+
 MUTANTS = Mistakes(
     sum_pooling={
         "sum: the mean": lambda a: a.oracle() / _count(a),
@@ -14,7 +16,10 @@ MUTANTS = Mistakes(
     },
     quantile_pooling={
         "quantile: over the padded length": lambda a: a.oracle(
-            x=_clean(a), mask=np.broadcast_to(np.any(a.mask, -1)[..., None], a.mask.shape)
+            x=_clean(a), mask=np.broadcast_to(~a.empty, a.mask.shape)
+        ),
+        "quantile: the lower value, as PyG's median": lambda a: a.exchanged(
+            between, lambda right, low, high, share: low
         ),
     },
     top_k_pooling={
@@ -36,9 +41,7 @@ MUTANTS = Mistakes(
     },
     softmax_pooling={
         "softmax pooling: divided by the scale, as by a temperature": lambda a: a.oracle(scale=1 / a.scale),
-        "softmax pooling: uniform where nothing is real": lambda a: a.oracle(
-            mask=a.mask | ~np.any(a.mask, -1, keepdims=True)
-        ),
+        "softmax pooling: uniform where nothing is real": lambda a: a.oracle(mask=a.mask | a.empty),
     },
 )
 
@@ -51,20 +54,6 @@ def _count(a):
     return np.maximum(np.sum(a.mask, -1), 1)[..., None]
 
 
-@MUTANTS.of("quantile_pooling", "quantile: the lower value, as PyG's median")
-def quantile_lower(a):
-    ordered = np.sort(_clean(a, np.inf), -2)
-    place = np.floor((_count(a) - 1) * a.q).astype(int)
-    return np.where(np.any(a.mask, -1)[..., None], _taken(ordered, place), 0)
-
-
-def _taken(ordered, place):
-    if not ordered.shape[-2]:
-        return np.sum(ordered, -2)
-    place = np.broadcast_to(place[..., None, :], (*ordered.shape[:-2], 1, ordered.shape[-1]))
-    return np.take_along_axis(ordered, place, -2)[..., 0, :]
-
-
 @MUTANTS.of("top_k_pooling", "top k: every tie counts whole")
 def top_k_ties_whole(a):
     least = np.sort(_clean(a, -np.inf), -2)[..., max(a.x.shape[-2] - a.k, 0) :, :][..., :1, :]
@@ -75,14 +64,14 @@ def top_k_ties_whole(a):
 @MUTANTS.of("power_mean_pooling", "power mean: cut off at 100 before the root, as PyG's")
 def power_mean_cut_off(a):
     power = np.where(a.mask[..., None], np.maximum(_clean(a, 1), a.epsilon) ** a.p, 0)
-    return np.where(np.any(a.mask, -1)[..., None], np.clip(np.sum(power, -2) / _count(a), 1e-4, 100) ** (1 / a.p), 0)
+    return np.where(a.empty, 0, np.clip(np.sum(power, -2) / _count(a), 1e-4, 100) ** (1 / a.p))
 
 
 @MUTANTS.of("logsumexp_pooling", "log-sum-exp: the maximum is not taken out")
 def logsumexp_overflows(a):
     exponentials = np.where(a.mask[..., None], np.exp(np.float32(a.scale * _clean(a))), 0)
     whole = np.sum(exponentials, -2) / (_count(a) if a.mean else 1)
-    return np.where(np.any(a.mask, -1)[..., None], np.log(whole) / a.scale, 0)
+    return np.where(a.empty, 0, np.log(whole) / a.scale)
 
 
 @MUTANTS.of("softmax_pooling", "softmax pooling: one weight for all channels")

@@ -6,6 +6,7 @@ import inspect
 import numpy as np
 
 import attnpool_ref as ref
+from attnpool_ref import primitives
 from attnpool_ref.contract.definition import definition
 
 
@@ -62,6 +63,11 @@ class Arguments:
         """What a row with weights returns."""
         return (pooled, weights) if self.values["return_weights"] else pooled
 
+    def exchanged(self, primitive, wrong, **changes):
+        """What the row returns where ``wrong(right primitive, *arguments)`` takes the place of a primitive."""
+        with primitives.exchanged({primitive: functools.partial(wrong, primitive.__wrapped__)}):
+            return self.oracle(**changes)
+
     def multiplied(self, **factors):
         """What the row returns, with some arguments multiplied; those that are None stay so."""
         return self.oracle(**{k: None if self.values[k] is None else self.values[k] * f for k, f in factors.items()})
@@ -80,3 +86,31 @@ class Arguments:
     def empty(self):
         """Whether an example has no real token, with an axis for features."""
         return ~np.any(self.mask, -1, keepdims=True)
+
+
+# Wrong primitives of several functions
+
+
+def over_queries(right, scores, real, *_):
+    """A softmax over the axis before the last one."""
+    return primitives.softmax.__wrapped__(scores, real, -2)
+
+
+def without_zeros(right, scores, real, axis=-1):
+    """A softmax for which a score of 0 is padding."""
+    return right(scores, real & (scores != 0), axis)
+
+
+def in_reverse(right, *parts):
+    """Concatenated vectors in the other order."""
+    return right(*parts[::-1])
+
+
+def left_out(right, x, *_):
+    """What is given, as it is."""
+    return x
+
+
+def after(bias):
+    """A function of hidden units to which the bias is added after it."""
+    return lambda right, x: right(x - bias) + bias

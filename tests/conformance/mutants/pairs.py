@@ -1,9 +1,10 @@
 """Mistakes in what pools two sequences."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, over_queries, without_zeros
 
 import attnpool_ref as ref
+from attnpool_ref.primitives import joined, reduced, softmax
 
 
 def _kept(x, mask):
@@ -16,63 +17,26 @@ def _partner(a, of_y):
     return np.arange(count) % max(of, 1)
 
 
-def _context_scores(a):
-    """Scores [..., n, k] of what is real; 0 elsewhere."""
-    return a.scale * (_kept(a.context, a.context_mask) @ np.swapaxes(_kept(a.query, a.query_mask), -1, -2))
+def _over_padding(right, scores, real, reduction, axis):
+    return np.max(scores, axis, initial=-np.inf)
 
 
-def _context_pooled(a, best, real):
-    weights = ref.masked_softmax(best, real)
-    return a.returns(np.sum(weights[..., None] * _kept(a.context, a.context_mask), -2), weights)
+def _mean(right, scores, real, reduction, axis):
+    return right(scores, real, "mean", axis)
 
 
-def _any_label(a):
-    return a.context_mask & np.any(a.query_mask, -1, keepdims=True)
+def _among(mask):
+    """A softmax of vectors of scores among all that a mask calls real; one of matrices is right."""
+    return lambda right, scores, real, axis=-1: right(scores, mask if scores.ndim == mask.ndim else real, axis)
 
 
-def _chosen(a, weights):
-    return a.returns(weights @ _kept(a.query, a.query_mask), weights)
-
-
-def _real_pairs(a):
-    return a.context_mask[..., :, None] & a.query_mask[..., None, :]
-
-
-def _bidaf_scores(a, order=(0, 1, 2)):
-    h, u = np.broadcast_arrays(
-        _kept(a.context, a.context_mask)[..., :, None, :], _kept(a.query, a.query_mask)[..., None, :, :]
+def _of_matrices(wrong):
+    """A wrong softmax of the scores of pairs, and a right one of vectors of scores."""
+    return lambda a: (
+        lambda right, scores, real, axis=-1: (
+            wrong(right, scores, real) if scores.ndim > a.context_mask.ndim else right(scores, real, axis)
+        )
     )
-    blocks = h, u, h * u
-    return np.concatenate([blocks[i] for i in order], -1) @ a.kernel
-
-
-def _mean(scores, real):
-    return np.sum(np.where(real, scores, 0), -1) / np.maximum(np.sum(real, -1), 1)
-
-
-def _bidaf_by(best_of, order=(0, 1, 2), real_of=lambda a: np.any(_real_pairs(a), -1)):
-    """Attention to the query, and to the context by ``best_of(scores, real)``, among those that are real."""
-
-    def attend(a):
-        scores, real = _bidaf_scores(a, order), _real_pairs(a)
-        return _bidaf(a, ref.masked_softmax(scores, real), ref.masked_softmax(best_of(scores, real), real_of(a)))
-
-    return attend
-
-
-def _bidaf(a, to_query, to_context, blocks=None):
-    """The four blocks under given weights."""
-    context, query = _kept(a.context, a.context_mask), _kept(a.query, a.query_mask)
-    chosen = to_query @ query
-    summary = np.sum(to_context[..., None] * context, -2)[..., None, :]
-    blocks = blocks or (lambda h, u, s: [h, u, h * u, h * s])
-    joined = np.concatenate(blocks(context, chosen, summary), -1)
-    return a.returns(_kept(joined, a.context_mask), (to_query, to_context))
-
-
-def _best(scores, real):
-    best = np.max(np.where(real, scores, -np.inf), -1, initial=-np.inf)
-    return np.where(np.any(real, -1), best, 0)
 
 
 MUTANTS = Mistakes(
@@ -115,6 +79,7 @@ MUTANTS = Mistakes(
         "maxsim: padding has the product 0": lambda a: np.where(
             np.any(a.y_mask, -1), a.oracle(y=np.where(a.y_mask[..., None], a.y, 0), y_mask=None), 0
         ),
+        "maxsim: the maximum begins at 0": lambda a: a.exchanged(reduced, lambda right, *of: np.maximum(right(*of), 0)),
     },
     maxsim_score_all_pairs={
         "all pairs of maxsim: transposed": lambda a: (
@@ -123,9 +88,6 @@ MUTANTS = Mistakes(
         "all pairs of maxsim: the documents' mask forgotten": lambda a: a.oracle(y_mask=None),
     },
     code_wise_attention={
-        "code wise: the maximum over padded labels too": lambda a: _context_pooled(
-            a, np.max(_context_scores(a), -1, initial=-np.inf), _any_label(a)
-        ),
         "code wise: padded context takes part": lambda a: a.oracle(
             context=_kept(a.context, a.context_mask), context_mask=None
         ),
@@ -133,8 +95,11 @@ MUTANTS = Mistakes(
             query=a.context, context=a.query, query_mask=a.context_mask, context_mask=a.query_mask
         ),
         "code wise: scaled by sqrt(d)": lambda a: a.oracle(scale=a.scale / np.sqrt(a.query.shape[-1])),
-        "code wise: the mean of the labels": lambda a: _context_pooled(
-            a, np.sum(_context_scores(a), -1) / np.maximum(np.sum(a.query_mask, -1)[..., None], 1), _any_label(a)
+        "code wise: the maximum over padded labels too": lambda a: a.exchanged(reduced, _over_padding),
+        "code wise: the mean of the labels": lambda a: a.exchanged(reduced, _mean),
+        "code wise: the mean of the context without labels": lambda a: a.exchanged(softmax, _among(a.context_mask)),
+        "code wise: scaled after the maximum": lambda a: a.exchanged(
+            reduced, lambda right, scores, *how: a.scale * right(scores / a.scale, *how)
         ),
     },
     mask_attention={
@@ -142,25 +107,18 @@ MUTANTS = Mistakes(
             context=_kept(a.context, a.context_mask), context_mask=None
         ),
         "mask attention: scaled by sqrt(d)": lambda a: a.oracle(scale=a.scale / np.sqrt(a.query.shape[-1])),
-        "mask attention: a score of 0 is padding": lambda a: _chosen(
-            a, ref.masked_softmax(_context_scores(a), _real_pairs(a) & (_context_scores(a) != 0))
-        ),
         "mask attention: NaN patched away": lambda a: a.changed(np.nan_to_num, np.nan_to_num),
-        "mask attention: normalises over the context": lambda a: _chosen(
-            a, ref.masked_softmax(_context_scores(a), _real_pairs(a), axis=-2)
-        ),
+        "mask attention: a score of 0 is padding": lambda a: a.exchanged(softmax, without_zeros),
+        "mask attention: normalises over the context": lambda a: a.exchanged(softmax, over_queries),
     },
     bidaf_attention={
-        "bidaf: the last block of the chosen query": lambda a: _bidaf(
-            a, *a.oracle(return_weights=True)[1], lambda h, u, s: [h, u, h * u, u * s]
+        "bidaf: kernel blocks [query; context; product]": lambda a: a.exchanged(
+            joined, lambda right, h, u, *more: right(h, u, *more) if len(more) == 2 else right(u, h, *more)
         ),
-        "bidaf: kernel blocks [query; context; product]": _bidaf_by(_best, (1, 0, 2)),
-        "bidaf: the maximum over padded query too": _bidaf_by(lambda scores, _: np.max(scores, -1, initial=-np.inf)),
-        "bidaf: the mean, not the maximum, of the query": _bidaf_by(_mean),
-        "bidaf: the mean of the context without a query": _bidaf_by(_best, real_of=lambda a: a.context_mask),
-        "bidaf: attends to the query over the context": lambda a: _bidaf(
-            a, ref.masked_softmax(_bidaf_scores(a), _real_pairs(a), axis=-2), a.oracle(return_weights=True)[1][1]
-        ),
+        "bidaf: the maximum over padded query too": lambda a: a.exchanged(reduced, _over_padding),
+        "bidaf: the mean, not the maximum, of the query": lambda a: a.exchanged(reduced, _mean),
+        "bidaf: the mean of the context without a query": lambda a: a.exchanged(softmax, _among(a.context_mask)),
+        "bidaf: attends to the query over the context": lambda a: a.exchanged(softmax, _of_matrices(over_queries)(a)),
     },
 )
 
@@ -201,33 +159,11 @@ def all_pairs_with_all_partners_together(a):
     return a.returns((x_pooled, y_pooled), (x_weights, y_weights))
 
 
-@MUTANTS.of("maxsim_score", "maxsim: the maximum begins at 0")
-def maxsim_from_0(a):
-    y = np.concatenate([a.y, 0 * a.y[..., :1, :]], -2) if a.y.shape[-2] else a.y
-    real = np.concatenate([a.y_mask, np.any(a.y_mask, -1, keepdims=True)], -1) if a.y.shape[-2] else a.y_mask
-    return a.oracle(y=np.nan_to_num(y) if not np.all(np.isfinite(y)) else y, y_mask=real)
-
-
 @MUTANTS.of("maxsim_score_all_pairs", "all pairs of maxsim: the tokens of all documents together")
 def maxsim_all_documents_together(a):
     together = a.y.reshape(1, -1, a.y.shape[-1]), a.y_mask.reshape(1, -1)
     scores = ref.maxsim_score_all_pairs(a.x, together[0], a.x_mask, together[1], mean=a.mean)
     return np.broadcast_to(scores, (len(a.x), len(a.y)))
-
-
-@MUTANTS.of("code_wise_attention", "code wise: the mean of the context without labels")
-def code_wise_mean_without_labels(a):
-    real = a.query_mask[..., None, :] & a.context_mask[..., :, None]
-    best = np.max(np.where(real, _context_scores(a), -np.inf), -1, initial=-np.inf)
-    return _context_pooled(a, np.where(_any_label(a), best, 0), a.context_mask)
-
-
-@MUTANTS.of("code_wise_attention", "code wise: scaled after the maximum")
-def code_wise_scaled_after_the_maximum(a):
-    real = a.query_mask[..., None, :] & a.context_mask[..., :, None]
-    scores = np.where(real, _context_scores(a) / a.scale, -np.inf)
-    best = np.max(scores, -1, initial=-np.inf)
-    return _context_pooled(a, a.scale * np.where(_any_label(a), best, 0), _any_label(a))
 
 
 @MUTANTS.of("mask_attention", "mask attention: only scores of 0 are padding")
@@ -237,13 +173,22 @@ def mask_attention_guesses_the_mask(a):
     return a.returns(weights @ a.query, weights)
 
 
-@MUTANTS.of("bidaf_attention", "bidaf: rows of padded context uniform")
-def bidaf_padded_rows_uniform(a):
-    to_query, to_context = a.oracle(return_weights=True)[1]
-    return _bidaf(a, to_query + ~a.context_mask[..., None] / max(a.query.shape[-2], 1), to_context)
-
-
 @MUTANTS.of("bidaf_attention", "bidaf: blocks of padded context not 0")
 def bidaf_padded_blocks_not_zero(a):
     context = np.concatenate([np.where(np.isfinite(a.context), a.context, 0)] * 4, -1)
     return a.changed(lambda joined: np.where(a.context_mask[..., None], joined, context))
+
+
+@MUTANTS.of("bidaf_attention", "bidaf: rows of padded context uniform")
+def bidaf_padded_rows_uniform(a):
+    uniform = ~a.context_mask[..., None] / max(a.query.shape[-2], 1)
+    return a.exchanged(softmax, _of_matrices(lambda right, scores, real: right(scores, real) + uniform)(a))
+
+
+@MUTANTS.of("bidaf_attention", "bidaf: the last block of the chosen query")
+def bidaf_last_block_of_the_query(a):
+    weights = a.oracle(return_weights=True)[1][1]
+    summary = np.sum(weights[..., None] * _kept(a.context, a.context_mask), -2)[..., None, :]
+    return a.exchanged(
+        joined, lambda right, h, u, *more: right(h, u, more[0], u * summary) if len(more) == 2 else right(h, u, *more)
+    )

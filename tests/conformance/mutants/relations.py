@@ -1,10 +1,11 @@
 """Mistakes in relations."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, after, in_reverse, left_out, over_queries
 
 import attnpool_ref as ref
 from attnpool_ref.decomposition import projection
+from attnpool_ref.primitives import joined, pairs_of, sigmoid, softmax, tanh
 
 
 def _squared(x, y):
@@ -56,35 +57,6 @@ def _from_the_first(itself, near, far):
     return _squared(itself, near), _squared(itself, far)
 
 
-def _joined(a, first="target"):
-    """[target; field] of each field, 0 in padding."""
-    target = np.where(np.any(a.mask, -1)[..., None], a.target, 0)[..., None, :]
-    fields = np.where(a.mask[..., None], a.fields, 0)
-    parts = [np.broadcast_to(target, fields.shape[:-1] + target.shape[-1:]), fields]
-    return np.concatenate(parts if first == "target" else parts[::-1], -1)
-
-
-def _fields(scores_of, joined_of=_joined, values_of=None, masked=True):
-    """The fields under the softmax of ``scores_of(sums of products, bias)``."""
-
-    def pooled(a):
-        joined = joined_of(a)
-        weights = ref.masked_softmax(scores_of(np.sum(joined * a.kernel, -1), a.bias), a.mask if masked else None)
-        return a.returns(np.sum(weights[..., None] * (values_of(a, joined) if values_of else joined), -2), weights)
-
-    return pooled
-
-
-def _tanh(products, bias):
-    return np.tanh(products + bias)
-
-
-def _label_scores(a):
-    """(scores, labels with 0 in padding)."""
-    labels = np.where(a.mask[..., None], a.labels, 0)
-    return ref.scaled_dot_score(labels @ a.query_kernel, labels @ a.key_kernel), labels
-
-
 MUTANTS = Mistakes(
     attention_triplet_loss={
         "triplet: the margin forgotten": lambda a: a.oracle(margin=0.0),
@@ -115,18 +87,14 @@ MUTANTS = Mistakes(
     },
     relation_vector={
         "relation: kernels swapped": lambda a: a.oracle(x_kernel=a.y_kernel, y_kernel=a.x_kernel),
-        "relation: tanh, not the logistic function": lambda a: (
-            np.tanh(a.x @ a.x_kernel + a.y @ a.y_kernel + a.bias) @ a.out_kernel
-        ),
-        "relation: the bias outside": lambda a: (
-            (_logistic(a.x @ a.x_kernel + a.y @ a.y_kernel) + a.bias) @ a.out_kernel
-        ),
         "relation: the bias on both sides": lambda a: a.oracle(bias=2 * a.bias),
-        "relation: a softmax over the hidden layer": lambda a: (
-            ref.masked_softmax(a.x @ a.x_kernel + a.y @ a.y_kernel + a.bias) @ a.out_kernel
-        ),
         "relation: the logistic function last": lambda a: _logistic(
             (a.x @ a.x_kernel + a.y @ a.y_kernel + a.bias) @ a.out_kernel
+        ),
+        "relation: tanh, not the logistic function": lambda a: a.exchanged(sigmoid, lambda right, x: np.tanh(x)),
+        "relation: the bias outside": lambda a: a.exchanged(sigmoid, after(a.bias)),
+        "relation: a softmax over the hidden layer": lambda a: a.exchanged(
+            sigmoid, lambda right, x: ref.masked_softmax(x)
         ),
     },
     relation_triplet_loss={
@@ -147,13 +115,15 @@ MUTANTS = Mistakes(
         "fields: the first field's kernel for all": lambda a: a.oracle(
             kernel=a.kernel[0] if a.kernel.ndim == 2 and len(a.kernel) else a.kernel
         ),
-        "fields: the candidate dropped from the values": _fields(
-            _tanh, values_of=lambda a, joined: np.where(np.arange(joined.shape[-1]) < a.target.shape[-1], 0, joined)
+        "fields: the candidate dropped from the values": lambda a: a.changed(
+            lambda pooled: np.where(np.arange(pooled.shape[-1]) < a.target.shape[-1], 0, pooled)
         ),
-        "fields: tanh forgotten": _fields(lambda products, bias: products + bias),
-        "fields: the bias outside the tanh": _fields(lambda products, bias: np.tanh(products) + bias),
-        "fields: [field; candidate]": _fields(_tanh, lambda a: _joined(a, "fields")),
-        "fields: padded fields take part": _fields(_tanh, masked=False),
+        "fields: tanh forgotten": lambda a: a.exchanged(tanh, left_out),
+        "fields: the bias outside the tanh": lambda a: a.exchanged(tanh, after(a.bias)),
+        "fields: [field; candidate]": lambda a: a.exchanged(joined, in_reverse),
+        "fields: padded fields take part": lambda a: a.exchanged(
+            softmax, lambda right, scores, real: right(scores, np.ones_like(real))
+        ),
     },
     label_attention={
         "labels: scaled by their own width": lambda a: a.oracle(
@@ -161,6 +131,10 @@ MUTANTS = Mistakes(
         ),
         "labels: not scaled": lambda a: a.oracle(query_kernel=a.query_kernel * a.query_kernel.shape[1] ** 0.5),
         "labels: kernels swapped": lambda a: a.oracle(query_kernel=a.key_kernel, key_kernel=a.query_kernel),
+        "labels: padded labels attend as well": lambda a: a.exchanged(
+            pairs_of, lambda right, first, second: right(np.ones_like(first), second)
+        ),
+        "labels: normalised over the queries": lambda a: a.exchanged(softmax, over_queries),
     },
 )
 
@@ -171,31 +145,16 @@ def relation_exp_overflows(x, y, x_kernel, y_kernel, out_kernel, bias):
     return np.exp(hidden) / (1 + np.exp(hidden)) @ out_kernel
 
 
-@MUTANTS.of("field_attention_pooling", "fields: the candidate where no field is real")
-def fields_candidate_when_empty(a):
-    pooled, weights = a.oracle(return_weights=True)
-    empty, width = ~np.any(a.mask, -1, keepdims=True), pooled.shape[-1] - a.target.shape[-1]
-    alone = np.pad(a.target, [(0, 0)] * (a.target.ndim - 1) + [(0, width)])
-    return a.returns(np.where(empty, alone, pooled), weights)
-
-
-@MUTANTS.of("label_attention", "labels: padded labels attend as well")
-def labels_padding_attends(a):
-    scores, labels = _label_scores(a)
-    seen = np.broadcast_to(a.mask[..., None, :], scores.shape)
-    return ref.attend(scores, labels @ a.value_kernel, seen, return_weights=a.return_weights)
-
-
-@MUTANTS.of("label_attention", "labels: normalised over the queries")
-def labels_normalized_over_the_queries(a):
-    scores, labels = _label_scores(a)
-    weights = ref.masked_softmax(scores, a.mask[..., :, None] & a.mask[..., None, :], axis=-2)
-    return a.returns(weights @ (labels @ a.value_kernel), weights)
-
-
 @MUTANTS.of("label_attention", "labels: padded labels are seen")
 def labels_padding_is_seen(a):
     def real(found):
         return np.where(a.mask[..., None], found, 0)
 
     return a.changed(real, real, labels=real(a.labels), mask=None)
+
+
+@MUTANTS.of("field_attention_pooling", "fields: the candidate where no field is real")
+def fields_candidate_when_empty(a):
+    width = a.fields.shape[-1]
+    alone = np.pad(a.target, [(0, 0)] * (a.target.ndim - 1) + [(0, width)])
+    return a.changed(lambda pooled: np.where(a.empty, alone, pooled))

@@ -1,21 +1,16 @@
 """Mistakes in scores."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, after, in_reverse, left_out
 
 import attnpool_ref as ref
+from attnpool_ref.primitives import joined, tanh
 
 
 def _joined(*sides):
     """Vectors side by side: [..., n, m, d+e] of [..., n, 1, d] and [..., 1, m, e]."""
     shape = np.broadcast_shapes(*(side.shape[:-1] for side in sides))
     return np.concatenate([np.broadcast_to(side, shape + side.shape[-1:]) for side in sides], -1)
-
-
-def _hidden(a, key_first=False):
-    """The hidden layer of each pair before its tanh, without the bias."""
-    query, key = a.query[..., :, None, :], a.key[..., None, :, :]
-    return _joined(*((key, query) if key_first else (query, key))) @ a.kernel
 
 
 def _trilinear(parts):
@@ -35,10 +30,6 @@ def _cosine(change):
 
 def _or_zero(bias):
     return 0 if bias is None else bias
-
-
-def _hidden_of_two_kernels(a):
-    return (a.query @ a.query_kernel)[..., :, None, :] + (a.key @ a.key_kernel)[..., None, :, :]
 
 
 MUTANTS = Mistakes(
@@ -64,29 +55,27 @@ MUTANTS = Mistakes(
         "cosine: the zero vector is NaN": _cosine(lambda norm: norm),
     },
     additive_score={
-        "additive: the bias outside the tanh": lambda a: (
-            (np.tanh(_hidden_of_two_kernels(a)) + _or_zero(a.bias)) @ a.out_kernel
-        ),
-        "additive: tanh forgotten": lambda a: (_hidden_of_two_kernels(a) + _or_zero(a.bias)) @ a.out_kernel,
         "additive: the bias on both sides": lambda a: a.multiplied(bias=2),
         "additive: divided by sqrt(h)": lambda a: a.oracle() / np.sqrt(a.out_kernel.size),
+        "additive: the bias outside the tanh": lambda a: a.exchanged(tanh, after(_or_zero(a.bias))),
+        "additive: tanh forgotten": lambda a: a.exchanged(tanh, left_out),
     },
     concat_score={
-        "concat: the bias outside the tanh": lambda a: (np.tanh(_hidden(a)) + _or_zero(a.bias)) @ a.out_kernel,
-        "concat: tanh after the sum": lambda a: np.tanh((_hidden(a) + _or_zero(a.bias)) @ a.out_kernel),
-        "concat: [key; query]": lambda a: np.tanh(_hidden(a, key_first=True) + _or_zero(a.bias)) @ a.out_kernel,
-        "concat: tanh forgotten": lambda a: (_hidden(a) + _or_zero(a.bias)) @ a.out_kernel,
+        "concat: [key; query]": lambda a: a.exchanged(joined, in_reverse),
+        "concat: the bias outside the tanh": lambda a: a.exchanged(tanh, after(_or_zero(a.bias))),
+        "concat: tanh forgotten": lambda a: a.exchanged(tanh, left_out),
+        "concat: tanh after the sum": lambda a: np.tanh(a.exchanged(tanh, left_out)),
     },
     tanh_sum_score={
         "tanh sum: the mean": lambda a: a.oracle() / a.kernel.shape[-1],
-        "tanh sum: tanh of the sum": lambda a: np.tanh(np.sum(_hidden(a) + _or_zero(a.bias), -1)),
         "tanh sum: the bias after the sum": lambda a: a.oracle(bias=None) + (0 if a.bias is None else np.sum(a.bias)),
-        "tanh sum: [key; query]": lambda a: np.sum(np.tanh(_hidden(a, key_first=True) + _or_zero(a.bias)), -1),
+        "tanh sum: [key; query]": lambda a: a.exchanged(joined, in_reverse),
+        "tanh sum: tanh of the sum": lambda a: np.tanh(a.exchanged(tanh, left_out)),
     },
     location_score={
-        "location: [state; query]": lambda a: np.concatenate([a.state, a.query], -1) @ a.kernel + _or_zero(a.bias),
         "location: the bias forgotten": lambda a: a.oracle(bias=None),
         "location: a tanh": lambda a: np.tanh(a.oracle()),
+        "location: [state; query]": lambda a: a.exchanged(joined, in_reverse),
     },
     gaussian_score={
         "gaussian: the distance, not its square": lambda a: (

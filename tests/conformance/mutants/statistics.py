@@ -4,6 +4,7 @@ import numpy as np
 from conformance.mutants.mistakes import Mistakes
 
 import attnpool_ref as ref
+from attnpool_ref.primitives import moments
 
 
 def _halves(pooled):
@@ -46,6 +47,12 @@ MUTANTS = Mistakes(
     },
     attentive_statistics_pooling={
         "attentive statistics: the mean without its deviation": lambda a: a.changed(_with_deviation(np.zeros_like)),
+        "attentive statistics: the context of padding too": lambda a: a.exchanged(
+            moments,
+            lambda right, x, mask, weights, *of: right(
+                x, np.ones_like(mask) if weights is None else mask, weights, *of
+            ),
+        ),
     },
 )
 
@@ -85,16 +92,6 @@ def std_ddof_of_the_tokens(a):
     return np.where(total == 0, 0, np.sqrt(np.maximum(variance, a.epsilon)))
 
 
-@MUTANTS.of("attentive_statistics_pooling", "attentive statistics: the deviation about the plain mean")
-def attentive_about_the_plain_mean(a):
-    pooled, weights = a.oracle(return_weights=True)
-    mean = ref.mean_pooling(a.x, a.mask)[..., None, :]
-    own = weights if weights.ndim == a.x.ndim else weights[..., None]
-    variance = np.sum(own * np.where(a.mask[..., None], a.x - mean, 0) ** 2, -2)
-    variance = np.where(np.any(a.mask, -1)[..., None], np.maximum(variance, a.epsilon), 0)
-    return a.returns(np.concatenate([_halves(pooled)[0], np.sqrt(variance)], -1), weights)
-
-
 @MUTANTS.of("attentive_statistics_pooling", "attentive statistics: the norm before the relu")
 def attentive_norm_before_the_relu(a):
     if a.norm_scale is None:
@@ -111,11 +108,10 @@ def attentive_norm_before_the_relu(a):
     return _under(a, ref.masked_softmax(scores, a.mask))
 
 
-@MUTANTS.of("attentive_statistics_pooling", "attentive statistics: the context of padding too")
-def attentive_context_of_padding(a):
-    if not a.global_context:
-        return a.oracle()
-    width = a.x.shape[-1]
-    whole = ref.statistics_pooling(a.zeroed, ddof=a.context_ddof, epsilon=a.epsilon) @ a.kernel[width:]
-    hidden = a.zeroed @ a.kernel[:width] + whole[..., None, :] + (0 if a.bias is None else a.bias)
-    return _under(a, ref.masked_softmax(np.tanh(hidden) @ a.out_kernel, a.mask))
+@MUTANTS.of("attentive_statistics_pooling", "attentive statistics: the deviation about the plain mean")
+def attentive_about_the_plain_mean(a):
+    weights = a.oracle(return_weights=True)[1]
+    own = weights if weights.ndim == a.x.ndim else weights[..., None]
+    variance = np.sum(own * np.where(a.mask[..., None], a.x - ref.mean_pooling(a.x, a.mask)[..., None, :], 0) ** 2, -2)
+    variance = np.where(a.empty, 0, np.maximum(variance, a.epsilon))
+    return a.changed(_with_deviation(lambda _: np.sqrt(variance)))

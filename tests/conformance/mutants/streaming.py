@@ -7,8 +7,7 @@ import numpy as np
 
 import attnpool_ref as ref
 from attnpool_ref import table
-from attnpool_ref.additive import additive_scores
-from attnpool_ref.pooling.attention import attention_scores
+from attnpool_ref.primitives import exchanged, softmax
 
 MUTANTS = {}
 """``{row: {mistake: namespace}}``."""
@@ -243,40 +242,23 @@ class Softmax(NamedTuple):
 
 
 def _softmax_of(row, whole):
-    """The online softmax of one chunk, from the oracle's state of it."""
-    given = {
-        key: value if value is None or isinstance(value, (bool, str)) else np.asarray(value, np.float64)
-        for key, value in whole.chunks[0].items()
-    }
-    mask = whole.chunks[0]["mask"]
-    values = tokens = np.where(mask[..., None], given["x"], 0)
-    if row == "attention_state":
-        norm = [given[key] for key in ("normalize_query", "query_norm_scale", "query_norm_bias", "epsilon")]
-        scores = attention_scores(
-            tokens, given["query"], given["query_kernel"], given["key_kernel"], norm, given["scale"]
-        )
-        scores = scores + (0 if given["bias"] is None else np.where(mask, given["bias"], 0))
-    elif row == "additive_attention_state":
-        names = "kernel", "out_kernel", "bias", "gate_kernel", "gate_bias", "out_bias", "activation"
-        scores = additive_scores(tokens, *(given[name] for name in names))
-        values = tokens if given["value"] is None else np.where(mask[..., None], given["value"], 0)
-        mask, values = mask[..., None, :], values[..., None, :, :]
-    else:
-        queries = given["query"]
-        if given["query_kernel"] is not None:
-            queries = np.einsum("...nq,qhc->...nhc", queries, given["query_kernel"])
-            queries = queries + (0 if given["query_bias"] is None else given["query_bias"])
-        scores = np.einsum("...nhc,dhc,...ld->...nhl", queries, given["key_kernel"], tokens)
-        scores = scores * (1 / np.sqrt(queries.shape[-1]) if given["scale"] is None else given["scale"])
-        if given["bias"] is not None:
-            scores = scores + np.swapaxes(np.where(mask[..., None, None, :], given["bias"], 0), -3, -2)
-        mask, values = mask[..., None, None, :], values[..., None, None, :, :]
+    """The online softmax of one chunk, from the scores that the oracle makes weights of."""
+    noted = []
+
+    def weights_of(scores, real, axis=-1):
+        noted.append((scores, real))
+        return softmax.__wrapped__(scores, real, axis)
+
+    with exchanged({softmax: weights_of}):
+        ref.finalize_state(whole)
+    scores, mask = (np.swapaxes(part, -3, -2) if row == HEADS else part for part in noted[-1])
+    chunk = whole.chunks[0]
+    values = chunk["x"] if chunk.get("value") is None else chunk["value"]
+    values = np.where(chunk["mask"][..., None], values, 0).astype(np.float64)
+    values = values.reshape(values.shape[:-2] + (1,) * (scores.ndim - values.ndim + 1) + values.shape[-2:])
     top = np.max(np.where(mask, scores, -np.inf), -1, initial=-np.inf)
-    weights = np.where(mask, np.exp(scores - np.where(top == -np.inf, 0, top)[..., None]), 0)
-    state = Softmax(top, np.sum(weights, -1), np.sum(weights[..., None] * values, -2), whole.dtype)
-    if row == "additive_attention_state" and given["out_kernel"].ndim == 1:
-        state = Softmax(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :], state.dtype)
-    return state
+    weights = np.where(mask, np.exp(scores - _finite(top)[..., None]), 0)
+    return Softmax(top, np.sum(weights, -1), np.sum(weights[..., None] * values, -2), whole.dtype)
 
 
 def _merged(scale_of):
