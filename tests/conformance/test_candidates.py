@@ -14,6 +14,7 @@ import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate
+from attnpool_ref.conformance.candidates import held_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.formats import words
@@ -646,6 +647,15 @@ def test_the_first_message_names_the_parameters_and_the_ready_options(padded):
     )
     again = row_of(Bag(padded), "additive_attention_pooling", parameters=HELD)
     assert again.status == ("pass" if padded else "fail") and not again.proposed
+
+
+def test_a_parameter_needs_its_shape_and_a_path_that_leads_somewhere():
+    shape = r"`out_bias` has shape \(1,\), .* needs \[\] of a parameter; write `w.bias\[0\]` "
+    with pytest.raises(ValueError, match=shape):
+        row_of(Bag(), "additive_attention_pooling", parameters=HELD | {"out_bias": "w.bias"})
+    for path in ("w.weight[3]", "w[0]", "w.weight[-1]"):
+        with pytest.raises(ValueError, match="the implementation has no attribute"):
+            held_parameters.at(Bag(), path)
 
 
 def test_a_candidate_in_a_file_is_judged_as_it_says(current_folder):

@@ -1,12 +1,12 @@
 """Foreign implementations: wrong ones are rejected by kind, right ones accepted by every route that they take."""
 
 import pytest
-from conformance.foreign import corners
+from conformance.foreign import corners, right_pairs, right_poolings  # noqa: F401, whose functions are in RIGHT
 from conformance.foreign.by_default import BY_DEFAULT, STATES, States
 from conformance.foreign.judging import failures_of
 from conformance.foreign.of_notebooks import OF_NOTEBOOKS
 from conformance.foreign.plain_others import PLAIN
-from conformance.foreign.right import RIGHT
+from conformance.foreign.rounded import RIGHT
 from conformance.foreign.sizes import KINDS
 from marks import one_in
 

@@ -1,9 +1,16 @@
 """Mistakes in layers before and after a pooling."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, halves_swapped
 
 import attnpool_ref as ref
+from attnpool_ref.primitives import standardized
+
+
+def _epsilon_outside(right, x, epsilon):
+    centered = x - np.mean(x, -1, keepdims=True)
+    return centered / (np.sqrt(np.mean(centered**2, -1, keepdims=True)) + epsilon)
+
 
 MUTANTS = Mistakes(
     residual_feed_forward={
@@ -11,11 +18,13 @@ MUTANTS = Mistakes(
             activation="gelu_tanh" if a.activation == "gelu" else a.activation
         ),
         "feed forward: the residual forgotten": lambda a: a.oracle() - a.x,
+        "feed forward: the halves of geglu swapped": lambda a: (
+            a.mapped(kernel=halves_swapped, bias=halves_swapped) if a.activation == "geglu" else a.oracle()
+        ),
     },
     layer_norm={
-        "layer norm: the scale after the bias": lambda a: a.oracle(
-            bias=None if a.bias is None else a.bias * (1 if a.scale is None else a.scale)
-        ),
+        "layer norm: the epsilon outside of the root": lambda a: a.exchanged(standardized, _epsilon_outside),
+        "layer norm: the scale after the bias": lambda a: a.multiplied(bias=1 if a.scale is None else a.scale),
     },
 )
 
@@ -24,13 +33,6 @@ MUTANTS = Mistakes(
 def unbiased_variance(a):
     factor = np.sqrt((a.x.shape[-1] - 1) / a.x.shape[-1])
     return ref.layer_norm(a.x, a.scale, epsilon=a.epsilon) * factor + (0 if a.bias is None else a.bias)
-
-
-@MUTANTS.of("layer_norm", "layer norm: the epsilon outside of the root")
-def epsilon_outside(a):
-    centered = a.x - np.mean(a.x, -1, keepdims=True)
-    y = centered / (np.sqrt(np.mean(centered**2, -1, keepdims=True)) + a.epsilon)
-    return y * (1 if a.scale is None else a.scale) + (0 if a.bias is None else a.bias)
 
 
 @MUTANTS.of("layer_norm", "layer norm: E[x^2] - E[x]^2")
@@ -45,11 +47,3 @@ def norm_is_the_residual(a):
     if not a.normalize:
         return a.oracle()
     return a.oracle() - a.x + ref.layer_norm(a.x, a.norm_scale, a.norm_bias, epsilon=a.epsilon)
-
-
-@MUTANTS.of("residual_feed_forward", "feed forward: the halves of geglu swapped")
-def halves_swapped(a):
-    if a.activation != "geglu":
-        return a.oracle()
-    kernel, bias = (None if part is None else np.roll(part, part.shape[-1] // 2, -1) for part in (a.kernel, a.bias))
-    return a.oracle(kernel=kernel, bias=bias)

@@ -68,9 +68,17 @@ class Arguments:
         with primitives.exchanged({primitive: functools.partial(wrong, primitive.__wrapped__)}):
             return self.oracle(**changes)
 
+    def mapped(self, **changes):
+        """What the row returns, with some arguments changed by functions; those that are None stay so."""
+        return self.oracle(**{k: None if self.values[k] is None else f(self.values[k]) for k, f in changes.items()})
+
     def multiplied(self, **factors):
         """What the row returns, with some arguments multiplied; those that are None stay so."""
-        return self.oracle(**{k: None if self.values[k] is None else self.values[k] * f for k, f in factors.items()})
+        return self.mapped(**{key: functools.partial(np.multiply, factor) for key, factor in factors.items()})
+
+    def by_default(self, **defaults):
+        """What the row returns, with values for some arguments that are None."""
+        return self.oracle(**{k: v if self.values[k] is None else self.values[k] for k, v in defaults.items()})
 
     def changed(self, pooled=None, weights=None, **changes):
         """What a row with weights returns, with arguments changed before, and both results by functions after that."""
@@ -114,3 +122,13 @@ def left_out(right, x, *_):
 def after(bias):
     """A function of hidden units to which the bias is added after it."""
     return lambda right, x: right(x - bias) + bias
+
+
+def over_the_padded_length(right, x, mask):
+    """A mean that is divided by the number of all tokens."""
+    return np.sum(np.where(mask[..., None], x, 0), -2) / max(mask.shape[-1], 1)
+
+
+def halves_swapped(x):
+    """The halves of the last axis in the other order."""
+    return np.roll(x, x.shape[-1] // 2, -1)

@@ -48,9 +48,6 @@ MUTANTS = Mistakes(
         "cross: maximum of the magnitudes": lambda a: (
             a.oracle(x=np.abs(a.x), y=np.abs(a.y)) if a.reduction == "max" else a.oracle()
         ),
-        "cross: one kernel mixed up": lambda a: a.oracle(
-            y_kernel=None if a.y_kernel is None else np.roll(a.y_kernel, 1, -1)
-        ),
         "cross: dropout of y ignored": lambda a: a.oracle(y_dropout_multiplier=None),
         "cross: scale ignored": lambda a: a.oracle(scale=1.0),
         "cross: masks swapped, or forgotten where they do not fit": lambda a: (
@@ -59,6 +56,7 @@ MUTANTS = Mistakes(
         "cross: mean over the padded length": lambda a: (
             a.oracle(reduction="sum", scale=a.scale / max(a.y.shape[-2], 1)) if a.reduction == "mean" else a.oracle()
         ),
+        "cross: one kernel mixed up": lambda a: a.mapped(y_kernel=lambda kernel: np.roll(kernel, 1, -1)),
     },
     cross_attention_pooling_all_pairs={
         "all pairs: the masks forgotten after the zeros": lambda a: a.oracle(

@@ -1,9 +1,10 @@
 """Mistakes in pooling."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, in_reverse, left_out, over_the_padded_length
 
 import attnpool_ref as ref
+from attnpool_ref.primitives import first_position, joined, last_position, maximum, mean, zero_if_empty
 
 
 def _mask_like(x, mask):
@@ -17,22 +18,13 @@ def _kept(x, mask, fill=0):
     return np.where(_mask_like(x, mask), x, fill)
 
 
-def _or(x, mask, found):
-    """Something, and 0 where no token is real."""
-    return np.where(np.any(_mask_like(x, mask), -2), found, 0).astype(x.dtype)
-
-
-def _mean_over_the_padded_length(x, mask=None):
-    return np.sum(_kept(x, mask), -2) / np.float32(max(x.shape[-2], 1))
-
-
-def _max_with_padding_as_0(x, mask=None):
-    return np.max(_kept(x, mask), -2, initial=-np.inf if x.shape[-2] else 0).astype(x.dtype)
+def _with_zeros(right, x, mask):
+    """A maximum in which padding is 0."""
+    return np.max(np.where(mask[..., None], x, 0), -2, initial=-np.inf if x.shape[-2] else 0)
 
 
 MUTANTS = Mistakes(
     mean_pooling={
-        "mean: over the padded length": _mean_over_the_padded_length,
         "mean: multiplies by the mask": lambda x, mask=None: (
             np.sum(x * _mask_like(x, mask), -2) / np.maximum(np.sum(_mask_like(x, mask), -2), 1)
         ),
@@ -44,24 +36,28 @@ MUTANTS = Mistakes(
         "mean: looks at the batch mates": lambda x, mask=None: (
             ref.mean_pooling(x, mask) - np.float32(1e-3) * np.float32(np.mean(_kept(x, mask)))
         ),
+        "mean: over the padded length": lambda a: a.exchanged(mean, over_the_padded_length),
     },
     max_pooling={
         "max: -1e4 for padding": lambda x, mask=None: np.max(
             _kept(x, mask, np.float32(-1e4)), -2, initial=np.float32(-1e4)
         ),
-        "max: padding as 0": _max_with_padding_as_0,
         "max: of nothing is -inf": lambda x, mask=None: np.max(_kept(x, mask, -np.inf), -2, initial=-np.inf).astype(
             x.dtype
         ),
+        "max: padding as 0": lambda a: a.exchanged(maximum, _with_zeros),
     },
     first_pooling={
-        "first: slot 0 whatever the mask": lambda x, mask=None: _or(x, mask, x[..., 0, :] if x.shape[-2] else 0),
-        "first: a padding token when empty": lambda x, mask=None: (
-            np.where(np.any(_mask_like(x, mask), -2), ref.first_pooling(x, mask), x[..., 0, :] if x.shape[-2] else 0)
-        ).astype(x.dtype),
+        "first: slot 0 whatever the mask": lambda a: a.exchanged(first_position, lambda right, mask: 0 * right(mask)),
+        "first: a padding token when empty": lambda a: a.exchanged(zero_if_empty, left_out),
     },
     last_pooling={
-        "last: the last slot whatever the mask": lambda x, mask=None: _or(x, mask, x[..., -1, :] if x.shape[-2] else 0),
+        "last: position by counting the tokens": lambda a: a.exchanged(
+            last_position, lambda right, mask: np.maximum(np.sum(mask, -1) - 1, 0)
+        ),
+        "last: the last slot whatever the mask": lambda a: a.exchanged(
+            last_position, lambda right, mask: 0 * right(mask) + mask.shape[-1] - 1
+        ),
     },
     weighted_pooling={
         "weighted: absolute weights": lambda x, weights=None, mask=None: ref.weighted_pooling(
@@ -76,7 +72,7 @@ MUTANTS = Mistakes(
         "attention pooling: scale of the tokens' width, not the kernels'": lambda a: a.oracle(
             scale=a.x.shape[-1] ** -0.5 if a.scale is None else a.scale
         ),
-        "attention pooling: not scaled": lambda a: a.oracle(scale=1.0 if a.scale is None else a.scale),
+        "attention pooling: not scaled": lambda a: a.by_default(scale=1.0),
         "attention pooling: the query is the mean of the padded length": lambda a: a.oracle(
             query=np.sum(a.zeroed, -2) / max(a.x.shape[-2], 1) if a.query is None else a.query
         ),
@@ -109,15 +105,9 @@ MUTANTS = Mistakes(
         "heads pooling: uniform where nothing is real": lambda a: a.oracle(mask=a.mask | a.empty),
     },
     mean_max_pooling={
-        "mean max: the maximum first": lambda x, mask=None: np.concatenate(
-            [ref.max_pooling(x, mask), ref.mean_pooling(x, mask)], -1
-        ),
-        "mean max: the maximum takes padding as 0": lambda x, mask=None: np.concatenate(
-            [ref.mean_pooling(x, mask), _max_with_padding_as_0(x, mask)], -1
-        ),
-        "mean max: the mean over the padded length": lambda x, mask=None: np.concatenate(
-            [_mean_over_the_padded_length(x, mask), ref.max_pooling(x, mask)], -1
-        ),
+        "mean max: the maximum first": lambda a: a.exchanged(joined, in_reverse),
+        "mean max: the maximum takes padding as 0": lambda a: a.exchanged(maximum, _with_zeros),
+        "mean max: the mean over the padded length": lambda a: a.exchanged(mean, over_the_padded_length),
     },
 )
 
@@ -128,14 +118,6 @@ def mean_one_token_after_another(x, mask=None):
     if x.shape[-2] < 2**16 or x.dtype != np.float32:
         return mean
     return np.cumsum(_kept(x, mask), -2, dtype=np.float32)[..., -1, :] / np.float32(x.shape[-2])
-
-
-@MUTANTS.of("last_pooling", "last: position by counting the tokens")
-def last_by_counting_the_tokens(x, mask=None):
-    if x.shape[-2] == 0:
-        return np.sum(x, -2)
-    count = np.sum(_mask_like(x, mask), -2, dtype=int)[..., None, :]
-    return _or(x, mask, np.take_along_axis(x, np.maximum(count - 1, 0), -2)[..., 0, :])
 
 
 @MUTANTS.of("weighted_pooling", "weighted: not normalised over the real")

@@ -34,7 +34,7 @@ def _or_zero(bias):
 
 MUTANTS = Mistakes(
     scaled_dot_score={
-        "scaled dot: divided by d": lambda a: a.oracle(scale=1 / a.query.shape[-1] if a.scale is None else a.scale),
+        "scaled dot: divided by d": lambda a: a.by_default(scale=1 / a.query.shape[-1]),
         "scaled dot: scale ignored": lambda a: a.oracle(scale=None),
         "scaled dot: scaled twice": lambda a: a.oracle() * a.query.shape[-1] ** -0.5,
     },

@@ -1,9 +1,10 @@
 """Mistakes in packed sequences."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, over_the_padded_length
 
 import attnpool_ref as ref
+from attnpool_ref.primitives import mean
 from attnpool_ref.table import VARIANTS
 
 
@@ -49,9 +50,7 @@ MUTANTS = Mistakes(
         "packed pairs: the other mask ignored": lambda a: _with_other_x(a, y_mask=None),
     },
     segment_mean_pooling={
-        "packed mean: over the padded segment": lambda a: (
-            _sums(a, 1) / np.maximum(np.bincount(a.segment_ids, minlength=a.num_segments), 1)[:, None]
-        ),
+        "packed mean: over the padded segment": lambda a: a.exchanged(mean, over_the_padded_length),
     },
 )
 

@@ -250,8 +250,9 @@ def _softmax_of(row, whole):
         return softmax.__wrapped__(scores, real, axis)
 
     with exchanged({softmax: weights_of}):
-        ref.finalize_state(whole)
+        rank = ref.finalize_state(whole).ndim
     scores, mask = (np.swapaxes(part, -3, -2) if row == HEADS else part for part in noted[-1])
+    scores, mask = (part if part.ndim == rank else part[..., 0, :] for part in (scores, mask))  # of a single hop
     chunk = whole.chunks[0]
     values = chunk["x"] if chunk.get("value") is None else chunk["value"]
     values = np.where(chunk["mask"][..., None], values, 0).astype(np.float64)
