@@ -177,6 +177,21 @@ REFUSED = [
         "`in_features` from the first input in Linen: leave it out",
     ),
     (
+        lambda: attnpool_flax.CrossAttentionPool(4, 6, 8),
+        TypeError,
+        "CrossAttentionPool: sizes are passed by keyword: `CrossAttentionPool(x_features=4, y_features=6, qk_features=8)`",
+    ),
+    (
+        lambda: attnpool_flax.AttentionPool(4, 8, nnx.Rngs(0)),
+        TypeError,
+        "AttentionPool: sizes are passed by keyword: `AttentionPool(in_features=4, qk_features=8, rngs=rngs)`",
+    ),
+    (
+        lambda: attnpool_flax.CrossAttentionPool(in_features=4),
+        TypeError,
+        "unexpected keyword argument 'in_features'; did you mean `x_features` or `y_features`?",
+    ),
+    (
         nnx_of("MAPHead", num_queries=None),
         TypeError,
         "MAPHead: always has one query; `MultiHeadAttentionPool` and other heads take `num_queries`",

@@ -253,6 +253,7 @@ class _Call:
         wrong = {
             "flag": ["yes", 2],
             "axis": [first.ndim, 1.5],
+            "dtype": ["int32", "float16"],
             "size": [-1, 1.5],
             "count": [-1, 1.5],
             "positive": [0, 1.5],

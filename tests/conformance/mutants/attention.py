@@ -67,6 +67,7 @@ MUTANTS = Mistakes(
         "attention: scales the bias": lambda a: a.multiplied(
             bias=a.query.shape[-1] ** -0.5 if a.scale is None else a.scale
         ),
+        "attention: the sink is scaled": lambda a: a.multiplied(sink=1 / 3),
     },
     additive_attention={
         # It adds the same to every score of a query
@@ -112,6 +113,7 @@ MUTANTS = Mistakes(
             concatenate_heads, lambda right, heads: heads.reshape(*heads.shape[:-3], heads.shape[-2], -1)
         ),
         "heads: masks tiled over batch and heads, not repeated": lambda a: a.exchanged(mask_of_heads, _tiled),
+        "multi-head attention: the sink is scaled": lambda a: a.multiplied(sink=1 / 3),
     },
     kernel_regression={
         "regression: boxcar without its edge": lambda a: a.oracle(

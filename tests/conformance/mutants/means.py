@@ -3,8 +3,6 @@
 import numpy as np
 from conformance.mutants.mistakes import Mistakes
 
-from attnpool_ref.primitives import between
-
 MUTANTS = Mistakes(
     sum_pooling={
         "sum: the mean": lambda a: a.oracle() / _count(a),
@@ -18,8 +16,12 @@ MUTANTS = Mistakes(
         "quantile: over the padded length": lambda a: a.oracle(
             x=_clean(a), mask=np.broadcast_to(~a.empty, a.mask.shape)
         ),
-        "quantile: the lower value, as PyG's median": lambda a: a.exchanged(
-            between, lambda right, low, high, share: low
+        "quantile: the lower value, as PyG's median": lambda a: a.oracle(method="lower"),
+        "quantile: the lower value for every method but linear": lambda a: (
+            a.oracle() if a.method == "linear" else a.oracle(method="lower")
+        ),
+        "quantile: the mean of both values is the nearest": lambda a: a.oracle(
+            method="midpoint" if a.method == "nearest" else a.method
         ),
     },
     top_k_pooling={

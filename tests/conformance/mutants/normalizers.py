@@ -126,6 +126,8 @@ MUTANTS = Mistakes(
         ),
         "softmax: the maximum not subtracted": _of(lambda scores, real, axis: _shares(np.exp(scores) * real, axis)),
         "softmax: always over the last axis": _of(lambda scores, real, axis: ref.masked_softmax(scores, real)),
+        "softmax: the sink added to every score": lambda a: a.oracle(sink=None),
+        "softmax: the sink without exp": lambda a: a.mapped(sink=lambda sink: np.log(np.maximum(sink, 1e-30))),
     },
     masked_log_softmax={
         "log softmax: an epsilon under the logarithm": _of(
@@ -147,6 +149,13 @@ MUTANTS = Mistakes(
             )
         ),
         "log softmax: always over the last axis": _of(lambda scores, real, axis: ref.masked_log_softmax(scores, real)),
+    },
+    segment_softmax={
+        "packed softmax: over all tokens": lambda a: a.oracle(segment_ids=np.zeros_like(a.segment_ids), num_segments=1),
+    },
+    segment_log_softmax={
+        "packed log softmax: 0 at padding": lambda a: np.where(np.isneginf(a.oracle()), 0, a.oracle()),
+        "packed log softmax: an epsilon under the logarithm": lambda a: np.log(np.exp(a.oracle()) + 1e-12),
     },
 )
 
@@ -219,3 +228,12 @@ def hardmax_of_nothing(a):
 def normalize_zero_vector_is_nan(x, *, axis=-1):
     largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
     return (x / largest) / np.sqrt(np.sum((x / largest) ** 2, axis, keepdims=True))
+
+
+@MUTANTS.of("segment_softmax", "packed softmax: 1e-16 in the denominator, and the maximum of all tokens")
+def segment_softmax_below_the_maximum_of_all(a):
+    real = np.broadcast_to(a.mask.reshape(a.mask.shape + (1,) * (a.scores.ndim - 1)), a.scores.shape)
+    powers = np.exp(np.where(real, a.scores, -np.inf) - np.max(a.scores, 0, where=real, initial=-1e38))
+    sums = np.zeros((a.num_segments, *powers.shape[1:]))
+    np.add.at(sums, a.segment_ids, powers.astype(np.float32))
+    return powers / (sums + 1e-16)[a.segment_ids]

@@ -39,6 +39,21 @@ def _of_matrices(wrong):
     )
 
 
+def _buckets_first(encoding, planes):
+    repetitions, buckets = len(planes), 2 ** planes.shape[1]
+    blocks = encoding.reshape(*encoding.shape[:-1], repetitions, buckets, -1)
+    return np.swapaxes(blocks, -2, -3).reshape(encoding.shape)
+
+
+def _of_muvera(what):
+    """Mistakes of both encodings."""
+    return {
+        f"MUVERA {what}: the planes in another order": lambda a: a.oracle(planes=a.planes[:, ::-1]),
+        f"MUVERA {what}: zero padding counts in its bucket": lambda a: a.oracle(x=a.zeroed, mask=~a.empty),
+        f"MUVERA {what}: buckets before repetitions": lambda a: _buckets_first(a.oracle(), a.planes),
+    }
+
+
 MUTANTS = Mistakes(
     cross_attention_pooling={
         "cross: multiplies by the mask": lambda a: a.oracle(
@@ -117,6 +132,14 @@ MUTANTS = Mistakes(
         "bidaf: the mean, not the maximum, of the query": lambda a: a.exchanged(reduced, _mean),
         "bidaf: the mean of the context without a query": lambda a: a.exchanged(softmax, _among(a.context_mask)),
         "bidaf: attends to the query over the context": lambda a: a.exchanged(softmax, _of_matrices(over_queries)(a)),
+    },
+    muvera_query_encoding=_of_muvera("query")
+    | {"MUVERA query: means as in a document": lambda a: ref.muvera_document_encoding(**a.values)},
+    muvera_document_encoding=_of_muvera("document")
+    | {
+        "MUVERA document: empty buckets stay 0": lambda a: np.where(
+            ref.muvera_query_encoding(**a.values) == 0, 0, a.oracle()
+        )
     },
 )
 

@@ -86,6 +86,7 @@ MUTANTS = Mistakes(
             bias=1 / np.sqrt(a.x.shape[-1]) if a.scale is None else a.scale
         ),
         "pooling: softmax whatever the normaliser": lambda a: a.oracle(normalizer="softmax"),
+        "attention pooling: the sink is scaled": lambda a: a.multiplied(sink=1 / 3),
     },
     multi_head_attention_pooling={
         "heads pooling: scaled by the tokens' width": lambda a: a.oracle(
