@@ -330,11 +330,6 @@ def muvera_query_planes_reversed(a):
     return a.oracle(planes=a.planes[:, ::-1])
 
 
-@MUTANTS.of("muvera_query_encoding", "MUVERA query: zero padding counts in its bucket")
-def muvera_query_of_padding(a):
-    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=np.any(a.mask, -1, keepdims=True))
-
-
 @MUTANTS.of("muvera_query_encoding", "MUVERA query: buckets before repetitions")
 def muvera_query_buckets_first(a):
     return _buckets_first(a.oracle(), a.planes)
