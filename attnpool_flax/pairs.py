@@ -356,11 +356,14 @@ def _encoding(tokens, planes, projection, block_of):
         owner = jnp.reshape(lax.broadcasted_iota(jnp.int32, (count, length), 0), (count * length,))
         real = None if tokens.mask is None else jnp.reshape(tokens.mask, (count * length,))
     precision, bits = factor_precision(tokens.precision), planes.shape[1]
+    constant = keep_real(
+        lax.stop_gradient(x.astype(tokens.dtype)), real
+    )  # the bucket of padding has an effect on rounding
     powers = jnp.array([2**place for place in reversed(range(bits))], jnp.int32)
 
     def of_repetition(parts):
         planes, projection = parts
-        products = jnp.einsum("ld,bd->lb", lax.stop_gradient(x.astype(tokens.dtype)), planes, precision=precision)
+        products = jnp.einsum("ld,bd->lb", constant, planes, precision=precision)
         bucket = owner * 2**bits + jnp.sum(jnp.where(products > 0, powers, 0), -1, dtype=jnp.int32)
         blocks = block_of(Packed(x, bucket, count * 2**bits, real, False, tokens.precision), bits)
         if projection is not None:

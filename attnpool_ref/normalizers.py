@@ -104,7 +104,7 @@ def segment_softmax(scores, segment_ids, num_segments, mask=None, *, indices_are
       scores: [N] scores, one for each of N tokens, or [N, h], h for each.
       segment_ids: int [N], the segment of each token, from 0 to ``num_segments`` - 1, in any order.
       num_segments: the number of segments, an integer.
-      mask: bool, broadcastable to [N], also for scores [N, h]: True at real tokens; None if all are real.
+      mask: bool, broadcastable to [N], one for each token: True at real tokens, False at padding; None if all are real.
       indices_are_sorted: True if the segment numbers never decrease, those of padding included: faster in JAX, but not
         checked; if they do decrease, the result in JAX may be wrong.
 
@@ -136,7 +136,7 @@ def segment_log_softmax(scores, segment_ids, num_segments, mask=None, *, indices
       scores: [N] scores, one for each of N tokens, or [N, h], h for each.
       segment_ids: int [N], the segment of each token, from 0 to ``num_segments`` - 1, in any order.
       num_segments: the number of segments, an integer.
-      mask: bool, broadcastable to [N], also for scores [N, h]: True at real tokens; None if all are real.
+      mask: bool, broadcastable to [N], one for each token: True at real tokens, False at padding; None if all are real.
       indices_are_sorted: as for :func:`segment_softmax`.
 
     Returns:

@@ -22,8 +22,10 @@ def sum_of_bucket(x, mask, inside, mean):
     """
     real = mask[..., None, :] & inside
     count = np.sum(real, -1)
-    shares = real / np.maximum(count, 1)[..., None] if mean else real.astype(np.float64)
-    return shares @ x, count
+    total = np.sum(
+        np.where(real[..., None], x[..., None, :, :] / (np.maximum(count, 1)[..., None, None] if mean else 1), 0), -2
+    )
+    return total, count  # a product with the tokens of other buckets would spread their NaN
 
 
 @primitive

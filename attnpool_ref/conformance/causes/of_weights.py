@@ -390,7 +390,7 @@ def without_sink(a, scores, mask, sink, axis=-1):
 @mistake(
     "multiplies the sink by the scale of the scores: the sink is not scaled",
     share_beside_sink,
-    when=lambda row: row.name not in ("masked_softmax", "attend"),
+    when=lambda row: "scores" not in row.arguments,
 )
 def scaled_sink(a, scores, mask, sink, axis=-1):
     """The sink is scaled as the products are."""
