@@ -8,43 +8,13 @@ import pytest
 import torch
 from agreeing import assert_agree
 from layers_of_timm import AttentionPool2d, AttentionPoolLatent, LsePlus1d, SimPool1d
-from pools import HEADS, MASK, MLP, NORM, REAL, Case, called, linear, prefixed
+from pools import HEADS, Case, called, linear
 
 import attnpool_ref
 from attnpool_flax.modules import heads
 
 PARTS = ("query", "key", "value")
 NORMED = functools.partial(torch.nn.LayerNorm, eps=1e-6)
-
-
-def latent(normalize, mask=None):
-    """The map of keys and values is one; a mask is for every head and query."""
-
-    def pool(arrays):
-        module = AttentionPoolLatent(
-            6, num_heads=2, latent_len=2, mlp_ratio=8 / 6, pool_type="", norm_layer=NORMED if normalize else None
-        )
-        key, value = linear(arrays, "key"), linear(arrays, "value")
-        parameters = {"latent": arrays["query"][None]} | prefixed("q", linear(arrays, "query"))
-        parameters |= {f"kv.{name}": torch.cat([key[name], value[name]]) for name in key}
-        parameters |= {"proj.weight": arrays["out_kernel"].reshape(6, 6).T, "proj.bias": arrays["out_bias"]}
-        parameters |= prefixed("mlp.fc1", linear(arrays, "mlp")) | prefixed("mlp.fc2", linear(arrays, "mlp_out"))
-        if normalize:
-            parameters |= {"norm.weight": arrays["norm_scale"], "norm.bias": arrays["norm_bias"]}
-        return called(module, parameters, arrays["x"], mask)
-
-    return pool
-
-
-def our_latent(mask):
-    def pool(package, arrays):
-        if "norm_scale" not in arrays:
-            return head_formulas.attention_pool_latent(package, mask=mask, **arrays)
-        if package is attnpool_ref:
-            return head_formulas.map_head(package, mask=mask, activation="gelu", **arrays)[0]
-        return heads.map_head(mask=mask, activation="gelu", **arrays)
-
-    return pool
 
 
 def clip(arrays):
@@ -69,11 +39,7 @@ def simpool(arrays):
     return called(SimPool1d(6, 2, norm_layer=NORMED), norm | maps, arrays["x"])
 
 
-LATENT = {"x": (3, 5, 6), "query": (2, 6)} | HEADS | MLP
 CASES = [
-    Case("AttentionPoolLatent, a norm layer", LATENT | NORM, latent(True), our_latent(None)),
-    Case("AttentionPoolLatent, a mask", LATENT | NORM, latent(True, REAL[:, None, None]), our_latent(MASK)),
-    Case("AttentionPoolLatent, no norm layer", LATENT, latent(False), our_latent(None)),
     Case("AttentionPool2d", {"x": (3, 6, 6), "position": (7, 6)} | HEADS, clip, our_clip),
     Case(
         "LsePlus1d",
