@@ -325,19 +325,6 @@ def test_masks_broadcast_as_numpy_does(package, mask):
     assert np.array_equal(package.mean_pooling(X + 1, mask), package.mean_pooling(X + 1, MASK))
 
 
-@every_package
-def test_an_array_without_batch_axes_is_shared_by_every_example(package):
-    query = np.arange(4, dtype=np.float32)
-    tokens = np.arange(60, dtype=np.float32).reshape(3, 5, 4) / 9
-    shared = np.asarray(package.attention_pooling(tokens, MASK, query))
-    each = package.attention_pooling(tokens, MASK, np.broadcast_to(query, (3, 4)))
-    chex.assert_trees_all_close(np.asarray(each), shared, atol=rounded(shared, tokens.size), rtol=0)
-    weights = np.arange(5, dtype=np.float32)
-    shared = np.asarray(package.weighted_pooling(tokens, weights))
-    each = package.weighted_pooling(tokens, np.broadcast_to(weights, (3, 5)))
-    chex.assert_trees_all_close(np.asarray(each), shared, atol=rounded(shared, tokens.size), rtol=0)
-
-
 def test_a_call_with_the_same_arrays_and_other_options_is_another_one():
     """What the oracle remembers of a call's shapes."""
     x, kernel = np.ones((2, 4)), np.ones((4, 4))
@@ -433,22 +420,6 @@ def test_lengths_of_any_size_are_clipped():
 )
 def test_every_precision_that_jax_takes_is_taken(precision):
     assert attnpool_flax.dot_score(ONES, ONES, precision=precision).shape == (3, 5, 5)
-
-
-@pytest.mark.parametrize("rngs", [0, jax.random.key(0), jax.random.PRNGKey(0)], ids=["seed", "key", "old key"])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda rngs: attnpool_flax.AttentionPool(4, rngs=rngs),
-        lambda rngs: attnpool_flax.WeightedPool(4, rngs=rngs),
-        lambda rngs: attnpool_flax.MultiHeadAttention(num_heads=2, query_features=4, dropout_rate=0.5, rngs=rngs),
-    ],
-    ids=["AttentionPool", "WeightedPool", "MultiHeadAttention"],
-)
-def test_a_module_refuses_a_seed_in_place_of_rngs(make, rngs):
-    with pytest.raises(TypeError, match=r"^\w+: `rngs` is an? \w+, needs an nnx.Rngs, such as `nnx.Rngs\(0\)`$"):
-        make(rngs)
-    assert make(nnx.Rngs(0)) is not None
 
 
 def test_a_module_with_a_dtype_refuses_what_its_function_refuses():

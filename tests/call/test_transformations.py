@@ -8,11 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of, assert_agree, assert_gradients_agree
-from drawn import draw
 from jax.sharding import PartitionSpec
-from marks import all_with_few_quick
 from repeated_tokens import LargeCase
-from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
@@ -169,48 +166,6 @@ def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
         example.jitted(arrays)
 
 
-FORWARD = {
-    "jacfwd": (jax.jacfwd, jax.jacrev),
-    "linearize": (
-        lambda f: lambda x: jax.linearize(f, x)[1](jnp.cos(x)),
-        lambda f: lambda x: jax.jvp(f, (x,), (jnp.cos(x),))[1],
-    ),
-    "hessian": (jax.hessian, lambda f: jax.jacrev(jax.jacrev(f))),
-    "jacfwd of jacfwd": (lambda f: jax.jacfwd(jax.jacfwd(f)), jax.hessian),
-    "jvp of scan": (
-        lambda f: lambda x: jax.jvp(lambda x: jax.lax.map(f, jnp.stack([x, -x])), (x,), (x,))[1],
-        lambda f: lambda x: jnp.stack([jnp.tensordot(jax.jacrev(f)(own), own, x.ndim) for own in (x, -x)]),
-    ),
-}
-"""By title: what a user computes of a jitted function of one array, and the same in another mode."""
-
-OF_TOKENS = {
-    "mean_pooling": {},
-    "max_pooling": {},
-    "attention_pooling": {},
-    "std_pooling": {},
-    "vlad_pooling": {"assign_kernel": (4, 3), "centers": (3, 4)},
-    "segment_attention_pooling": {"segment_ids": np.array([0, 1, 0, 2, 0]), "num_segments": 3},
-    "segment_max_pooling": {"segment_ids": np.array([0, 1, 0, 2, 0]), "num_segments": 3},
-}
-
-
-@pytest.mark.parametrize("name", OF_TOKENS)
-@pytest.mark.parametrize("mode", all_with_few_quick(FORWARD, ["hessian"]))
-def test_every_mode_of_differentiation_works_outside_of_a_users_jit(mode, name, rng):
-    x, (ours, other) = draw(rng, 5, 4), FORWARD[mode]
-    options = {key: draw(rng, *own) if isinstance(own, tuple) else own for key, own in OF_TOKENS[name].items()}
-    mask = np.arange(5) != 1
-
-    @jax.jit
-    def function(x):
-        found = getattr(attnpool_flax, name)(x, mask=mask, **options)
-        return jnp.sum(jnp.sin(found), -1)
-
-    found, expected = ours(function)(x), other(function)(x)
-    chex.assert_trees_all_close(found, expected, atol=rounded(np.asarray(expected), 256), rtol=0)
-
-
 LARGE = {
     "max_pooling": "",
     "attention_pooling": "",
@@ -254,11 +209,6 @@ def test_forward_mode_of_large_arrays_has_the_derivatives_of_reverse_mode(name):
 def test_the_largest_products_of_many_pairs_are_the_definition(name):
     """In blocks: tied tokens of several blocks share the gradient, and NaN at padding changes no bit."""
     assert LargeCase(table.get(name), getattr(attnpool_flax, name), "reduction=max").wrong() == []
-
-
-def test_the_nan_checker_would_speak():
-    with jax.debug_nans(True), pytest.raises(FloatingPointError):
-        attnpool_flax.mean_pooling(jnp.full((2, 3), jnp.nan))
 
 
 def test_a_users_jit_traces_once_a_shape():
