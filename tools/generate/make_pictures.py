@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pictures import batch, families, heat, layouts, sentences, speed, terminal
+from pictures import batch, families, heat, layouts, sentences, speed
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
 PICTURES = {
@@ -12,7 +12,6 @@ PICTURES = {
     "layouts": layouts.draw,
     "sentences": sentences.draw,
     "speed": speed.draw,
-    "terminal": terminal.draw,
 }
 """Functions that draw the files."""
 
