@@ -1,4 +1,4 @@
-"""Every function of the table under scan, vmap and remat, shard_map and export; silent under the NaN checker."""
+"""Every function of the table under scan, vmap and remat and shard_map; silent under the NaN checker."""
 
 import functools
 
@@ -18,7 +18,6 @@ from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks import tolerances
 
 BATCH = 4  # divides among the devices of tests that have eight
-NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them
 
 
 class Example:
@@ -39,7 +38,6 @@ class Example:
         self.arrays, self.call = arguments_of(self.case, getattr(attnpool_flax, row.name))
         self.split = [key for key, own in self.case.axes.items() if own and own[0] in ("...", "B")]
         self.has_batch = bool(self.split)
-        self.has_symbols = any(set(own) & {"...", *NAMED_BATCHES} for own in self.case.axes.values())
 
     @functools.cached_property
     def result(self):
@@ -123,37 +121,6 @@ def test_shard_map_over_the_batch_with_its_checks_on(example):
     results, gradients = jax.tree.map(np.asarray, jax.jit(with_gradients(sharded))(example.arrays))
     assert_agree(example.case, results, example.result)
     assert_gradients_agree(example.case, gradients, example.computed[1])
-
-
-def export(example, call, arrays, lead="b"):
-    """The exported call, with symbols for the batch axes of these arrays; ``lead`` stands for "..."."""
-    symbols = NAMED_BATCHES | {"...": lead}
-    first = {key: symbols.get(own[0]) if own else None for key, own in example.case.axes.items()}
-    shapes = {key: f"{first[key]}, ..." if first[key] else "..." for key in arrays}
-    return jax.export.export(jax.jit(call))(jax.export.symbolic_args_specs(jax.tree.map(jnp.asarray, arrays), shapes))
-
-
-@pytest.mark.thorough
-def test_one_export_serves_every_batch(example):
-    if not example.has_symbols:
-        assert "..." not in example.row.shapes, "a row with batch axes has symbols for them"
-        return
-    fewer = example.case
-    present = {axis for own in example.case.axes.values() for axis in own}
-    for place, axis in enumerate(axis for axis in ("...", *NAMED_BATCHES) if axis in present):
-        fewer = cases.take(fewer, "fewer", axis, (BATCH - 1, 1, 0) if place == 0 else (1,))
-    arrays, call = arguments_of(fewer, getattr(attnpool_flax, example.row.name))
-    assert_agree(fewer, export(example, call, example.arrays).call(arrays), exactly(fewer))
-
-
-@pytest.mark.thorough
-def test_gradients_and_several_batch_axes_can_be_exported(example):
-    if not example.has_symbols:
-        return
-    export(example, with_gradients(example.call), example.arrays)
-    if "..." in example.row.shapes:
-        several = {k: v[None] if "..." in example.case.axes[k] else v for k, v in example.arrays.items()}
-        export(example, example.call, several, "a, b")
 
 
 @pytest.mark.thorough

@@ -149,21 +149,6 @@ def test_nobody_in_range_has_gradient_zero(kernel):
     chex.assert_trees_all_equal(slopes, tuple(map(jnp.zeros_like, arrays)))
 
 
-@every_package
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_a_real_nan_reaches_its_own_example_and_no_padding(package, kernel, rng):
-    """The boxcar's comparison must not swallow it; the constant kernel never reads a key."""
-    query, key, value = draw(rng, 2, N, D), draw(rng, 2, M, D), draw(rng, 2, M, V)
-    key[1, 2] = np.nan
-    mask = np.arange(M) < M - 1
-    pooled, weights = package.kernel_regression(
-        query, key, value, mask, kernel=kernel, bandwidth=9, return_weights=True
-    )
-    expected = np.broadcast_to(np.array([False, kernel != "constant"])[:, None, None] & mask, (2, N, M))
-    chex.assert_trees_all_equal(np.isnan(np.asarray(weights)), expected)
-    chex.assert_trees_all_equal(np.isnan(np.asarray(pooled)), np.broadcast_to(expected.any(-1)[..., None], (2, N, V)))
-
-
 # Output maps
 
 

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from pictures import batch, families, heat, layouts, sentences, speed
+from pictures import batch, heat, layouts, sentences, speed
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
 PICTURES = {
     "batch": batch.draw,
-    "families": families.draw,
     "heat": heat.draw,
     "layouts": layouts.draw,
     "sentences": sentences.draw,
