@@ -105,9 +105,6 @@ BAD = [
         "`mask` has shape (3, 5), needs a shape that broadcasts to [..., n, m] = (3, 2, 5); "
         "did you mean `mask[..., None, :]`?",
     ),
-    Call("attend", SCORES, X, np.ones((2, 3, 2, 5), bool)).raises(
-        ValueError, "`mask` has shape (2, 3, 2, 5), needs a shape that broadcasts to [..., n, m] = (3, 2, 5)"
-    ),
     # lengths
     Call("masked_softmax", SCORES, np.ones(5, bool), lengths=3).raises(
         ValueError, "`mask` and `lengths` are both given, needs at most one of them"
@@ -116,7 +113,6 @@ BAD = [
     Call("cross_attention_pooling", X, X, y_mask=MASK, y_lengths=3).raises(
         ValueError, "`y_mask` and `y_lengths` are both given, needs at most one of them"
     ),
-    Call("mean_pooling", X, lengths=-1).raises(ValueError, "`lengths` has the value -1, needs 0 to 5"),
     Call("mean_pooling", X, lengths=MASK).raises(
         ValueError, "`lengths` has dtype bool, needs integers; did you mean `mask=`?"
     ),
@@ -173,9 +169,6 @@ BAD = [
         "`key` has batch axes (3,) but `query` has (1,); batch axes are equal or absent, none is stretched; "
         "did you mean `query[0]`, to share it, or `broadcast_to`?",
     ),
-    Call("cross_attention_pooling", X, X[:2]).raises(
-        ValueError, "`y` has batch axes (2,) but `x` has (3,); batch axes are equal or absent, none is stretched"
-    ),
     Call("dot_product_attention", X, X, X, bias=np.zeros((4, 5), np.float32)).raises(
         ValueError, "`bias` has shape (4, 5), needs a shape that broadcasts to [..., n, m] = (3, 5, 5)"
     ),
@@ -211,9 +204,6 @@ BAD = [
     # names of options
     Call("cross_attention_pooling", X, X, reduction="avg").raises(
         ValueError, "`reduction` is 'avg', needs one of 'sum', 'mean', 'max'"
-    ),
-    Call("cross_attention_pooling", X, X, reduction=None).raises(
-        ValueError, "`reduction` is None, needs one of 'sum', 'mean', 'max'"
     ),
     Call("attention_pooling", X, query_norm_scale=QUERY).raises(
         ValueError, "`query_norm_scale` is given without `normalize_query`; did you mean `normalize_query=True`?"
@@ -260,7 +250,6 @@ BAD = [
     ),
     # numbers
     Call("scaled_dot_score", ONES, ONES, scale=np.ones(1)).raises(ValueError, f"`scale` {NUMBER}"),
-    Call("rigid_decomposition", ONES, ONES, atol=np.ones(1)).raises(ValueError, f"`atol` {NUMBER}"),
     # an adjacency is no mask of padding
     Call("graph_decomposition", np.ones((2, 4)), 2 * np.eye(2, dtype=int)).raises(
         ValueError,
@@ -285,8 +274,6 @@ BAD = [
     Call("dot_score", ONES, ONES, precision=["highest"]).raises(
         ValueError, f"`precision` is ['highest'], {PRECISION}", FLAX
     ),
-    Call("dot_score", ONES, ONES, precision="fast").raises(ValueError, f"`precision` is 'fast', {PRECISION}", FLAX),
-    Call("dot_score", ONES, ONES, precision=3).raises(ValueError, f"`precision` is 3, {PRECISION}", FLAX),
     Call("dot_score", ONES, ONES, precision=("high",)).raises(
         ValueError, f"`precision` is ('high',), {PRECISION}", FLAX
     ),

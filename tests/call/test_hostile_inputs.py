@@ -210,16 +210,6 @@ def test_the_other_side_empty_leaves_the_mean_even_beside_a_nan(package, reducti
     assert_near(pooled, [[[2, NAN]]])
 
 
-@every_package
-def test_bidaf_without_a_real_question_has_no_weights_even_beside_a_nan(package):
-    context, query, kernel = f32([1], [NAN]), f32([2]), np.ones(3, np.float32)
-    empty = np.zeros(1, bool)
-    joined, (to_query, to_context) = package.bidaf_attention(context, query, kernel, None, empty, return_weights=True)
-    assert_near(to_query, [[0], [0]])
-    assert_near(to_context, [0, 0])
-    assert_near(joined[0], [1, 0, 0, NAN if np.isnan(np.asarray(joined)[0, 3]) else 0])
-
-
 ONES, FOUR = np.ones((2, 1), np.float32), f32([1], [2], [3], [4])
 LARGEST, TINY = np.stack([f32(3e38, -3e38)] * 7), f32([1e-25], [3e-25])
 OTHERS = {

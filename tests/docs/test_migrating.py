@@ -91,14 +91,6 @@ def cell(source, column):
     return next(code(row[column]) for row in ROWS if row[0] == source)
 
 
-def test_left_padding_moves_the_old_first_and_last_token_but_not_the_new():
-    left = names_in(attnpool_ref, x=np.flip(TOKENS, 1), m=np.flip(MASK, 1))
-    for source, position in (("Hugging Face, CLS", LENGTHS - 1), ("Hugging Face, last token", np.zeros(3, int))):
-        real = TOKENS[np.arange(3), position]
-        np.testing.assert_array_equal(eval(cell(source, 2), left), real)
-        assert (eval(cell(source, 1), left) != real).any()
-
-
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_an_empty_row_is_nan_or_uniform_there_and_zero_here():
     empty = names_in(

@@ -186,14 +186,6 @@ def test_keys_of_another_kind_are_refused_by_name():
         pool(x, rngs=3)
 
 
-@some_dropping
-@both_kinds
-@pytest.mark.parametrize("rate", [-0.5, 1.5])
-def test_a_rate_that_is_no_probability_is_refused(case, kind, rate):
-    with pytest.raises(ValueError, match=f"{case.module}: `dropout_rate` is {rate}, needs a number from 0 to 1"):
-        with_dropout(case, kind, rate, 3)
-
-
 def test_the_multiplier_has_a_number_for_each_weight_where_keys_are_shared():
     data = {"query": np.zeros((3, 2, 4)), "key": np.zeros((5, 6)), "value": np.zeros((5, 7))}
     x, y = np.zeros((5, 4)), np.zeros((7, 6))

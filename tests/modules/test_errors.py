@@ -145,7 +145,7 @@ def test_a_seed_in_place_of_rngs_is_refused(case):
 FLOATING = "needs one of float16, bfloat16, float32, float64"
 
 WRONG = {
-    "dropout_rate": {"a": "'a', needs a number from 0 to 1", True: "True, needs a number from 0 to 1"},
+    "dropout_rate": {value: f"{value!r}, needs a number from 0 to 1" for value in ("a", True, -0.5, 1.5)},
     "dtype": {"int8": f"int8, {FLOATING}", "complex64": f"complex64, {FLOATING}", "none": f"'none', {FLOATING}"},
     "param_dtype": {"int8": f"int8, {FLOATING}", "complex64": f"complex64, {FLOATING}", None: f"None, {FLOATING}"},
     **{key: {"a": "'a', needs a number", True: "True, needs a number"} for key in ("epsilon", "scale", "p")},

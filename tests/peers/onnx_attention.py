@@ -5,7 +5,6 @@ A result is right if it differs from the case's output by no more than rounding 
 """
 
 import functools
-import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -213,8 +212,4 @@ def table():
 
 
 if __name__ == "__main__":
-    packages = ("onnx", "numpy", "torch", "jax", "flax")
-    print(", ".join(f"{package} {importlib.metadata.version(package)}" for package in packages))
     print(table())
-    for row in IMPLEMENTATIONS:
-        print(row, *(case for case in onnx_cases.cases() if verdict(row, case) == "wrong"), sep="\n  ")

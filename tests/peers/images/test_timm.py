@@ -7,30 +7,11 @@ import numpy as np
 import pytest
 import torch
 from agreeing import assert_agree
-from layers_of_timm import AttentionPool2d, AttentionPoolLatent, LsePlus1d, SimPool1d
-from pools import HEADS, Case, called, linear
+from golden_heads.originals import installed
+from pools import HEADS, Case, called
 
-import attnpool_ref
-from attnpool_flax.modules import heads
-
-PARTS = ("query", "key", "value")
+LsePlus1d, SimPool1d = installed("timm", "layers/other_pool.py", "LsePlus1d", "SimPool1d")
 NORMED = functools.partial(torch.nn.LayerNorm, eps=1e-6)
-
-
-def clip(arrays):
-    """The tokens are those of 2 x 3 places."""
-    maps = [linear(arrays, part) for part in PARTS]
-    parameters = {f"qkv.{name}": torch.cat([part[name] for part in maps]) for name in maps[0]}
-    parameters |= {"proj.weight": arrays["out_kernel"].reshape(6, 6).T, "proj.bias": arrays["out_bias"]}
-    module = AttentionPool2d(6, (2, 3), num_heads=2)
-    image = arrays["x"].mT.reshape(3, 6, 2, 3)
-    return called(module, parameters | {"pos_embed": arrays["position"]}, image)
-
-
-def our_clip(package, arrays):
-    if package is attnpool_ref:
-        return head_formulas.attention_pool_2d(package, **arrays)[0]
-    return heads.attention_pool_2d(**arrays)
 
 
 def simpool(arrays):
@@ -40,7 +21,6 @@ def simpool(arrays):
 
 
 CASES = [
-    Case("AttentionPool2d", {"x": (3, 6, 6), "position": (7, 6)} | HEADS, clip, our_clip),
     Case(
         "LsePlus1d",
         {"x": (3, 5, 4), "scale": ()},
@@ -72,5 +52,7 @@ def test_simpools_power_does_not_depend_on_the_batch_as_its_authors_does():
 
 
 def test_an_embedding_of_another_width_than_the_tokens_fails():
+    given = {"use_fused_attn": lambda: True, "Mlp": torch.nn.Identity, "trunc_normal_tf_": torch.nn.init.trunc_normal_}
+    latent = installed("timm", "layers/attention_pool.py", "AttentionPoolLatent", given=given)
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
-        AttentionPoolLatent(2, embed_dim=3, num_heads=1)(torch.tensor([[[1.0, 2.0]]]))
+        latent(2, embed_dim=3, num_heads=1)(torch.tensor([[[1.0, 2.0]]]))
