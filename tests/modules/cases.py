@@ -25,7 +25,6 @@ class Case:
     """One way to build a module and to call it.
 
     Attributes:
-      title: what is special about it.
       module: its name.
       sizes: the sizes that NNX is given.
       data: the shapes of the arrays, in the order of the call; a batch has three examples.
@@ -40,9 +39,9 @@ class Case:
       zeros: the shapes of the arguments that are zeros instead of parameters.
       statistics: the shapes of statistics of batches, which no optimiser moves.
       maps: whether the result passes an affine map, so that an empty row need not be 0.
+      title: what is special about it.
     """
 
-    title: str
     module: str
     sizes: dict
     data: dict
@@ -56,6 +55,7 @@ class Case:
     zeros: dict = field(default_factory=dict)
     statistics: dict = field(default_factory=dict)
     maps: bool = False
+    title: str = ""
 
     def __str__(self):
         return f"{self.module}-{self.title}" if self.title else self.module
@@ -177,51 +177,54 @@ NORM, MLP_NORM = {"norm_scale": (4,), "norm_bias": (4,)}, {"mlp_norm_scale": (4,
 MLP = {"mlp_kernel": (4, 8), "mlp_bias": (8,), "mlp_out_kernel": (8, 4), "mlp_out_bias": (4,)}
 
 CASES = [
-    Case("", "BilinearScore", sizes={"query_features": 4, "key_features": 6}, data=PAIR, shapes={"kernel": (4, 6)}),
-    Case("", "AdditiveScore", HIDDEN, PAIR, ADDITIVE),
-    Case("with a bias", "AdditiveScore", HIDDEN, PAIR, ADDITIVE | {"bias": (8,)}, **WITH_BIAS),
+    Case("BilinearScore", sizes={"query_features": 4, "key_features": 6}, data=PAIR, shapes={"kernel": (4, 6)}),
+    Case("AdditiveScore", sizes=HIDDEN, data=PAIR, shapes=ADDITIVE),
+    Case("AdditiveScore", title="with a bias", sizes=HIDDEN, data=PAIR, shapes=ADDITIVE | {"bias": (8,)}, **WITH_BIAS),
     Case(
-        "with a bias",
         "ConcatScore",
-        HIDDEN,
-        PAIR,
+        title="with a bias",
+        sizes=HIDDEN,
+        data=PAIR,
         shapes={"kernel": (10, 8), "out_kernel": (8,), "bias": (8,)},
         **WITH_BIAS,
     ),
-    Case("", "TanhSumScore", HIDDEN, PAIR, shapes={"kernel": (10, 8), "bias": (8,)}),
+    Case("TanhSumScore", sizes=HIDDEN, data=PAIR, shapes={"kernel": (10, 8), "bias": (8,)}),
     Case(
-        "",
         "LocationScore",
         sizes={"query_features": 4, "state_features": 6, "num_slots": 5},
         data={"query": (3, 2, 4), "state": (3, 2, 6)},
         shapes={"kernel": (10, 5), "bias": (5,)},
     ),
     Case(
-        "",
         "TrilinearScore",
         sizes={"in_features": 4},
         data={"query": (3, 2, 4), "key": (3, 5, 4)},
         shapes={"kernel": (12,)},
     ),
-    Case("", "AdditiveAttention", HIDDEN, ATTENDED, ADDITIVE, **OVER_PAIRS),
-    Case("", "TanhSumAttention", HIDDEN, ATTENDED, shapes={"kernel": (10, 8), "bias": (8,)}, **OVER_PAIRS),
+    Case("AdditiveAttention", sizes=HIDDEN, data=ATTENDED, shapes=ADDITIVE, **OVER_PAIRS),
+    Case("TanhSumAttention", sizes=HIDDEN, data=ATTENDED, shapes={"kernel": (10, 8), "bias": (8,)}, **OVER_PAIRS),
     Case(
-        "without a bias", "TanhSumAttention", HIDDEN, ATTENDED, shapes={"kernel": (10, 8)}, **OVER_PAIRS, **WITHOUT_BIAS
+        "TanhSumAttention",
+        title="without a bias",
+        sizes=HIDDEN,
+        data=ATTENDED,
+        shapes={"kernel": (10, 8)},
+        **OVER_PAIRS,
+        **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "LocationAttention",
-        LOCATION,
-        SLOTS,
+        sizes=LOCATION,
+        data=SLOTS,
         shapes={"kernel": (10, 5), "bias": (5,), "out_kernel": (11, 9), "out_bias": (9,)},
         maps=True,
         **OVER_SLOTS,
     ),
     Case(
-        "without biases",
         "LocationAttention",
-        LOCATION,
-        SLOTS,
+        title="without biases",
+        sizes=LOCATION,
+        data=SLOTS,
         shapes={"kernel": (10, 5), "out_kernel": (11, 9)},
         zeros={"bias": (5,), "out_bias": (9,)},
         maps=True,
@@ -229,7 +232,6 @@ CASES = [
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "MultiHeadAttention",
         sizes={"query_features": 4, "key_features": 6, "value_features": 7} | HEADS,
         data=ATTENDED,
@@ -239,30 +241,30 @@ CASES = [
         **OVER_PAIRS,
     ),
     Case(
-        "of one width, without biases",
         "MultiHeadAttention",
+        title="of one width, without biases",
         sizes={"num_heads": 2, "query_features": 4},
         data={"query": (3, 2, 4), "key": (3, 5, 4), "value": (3, 5, 4)},
         shapes=NARROW | OUT,
         **OVER_PAIRS,
         **WITHOUT_BIAS,
     ),
-    Case("", "WeightedPool", sizes={"num_slots": 5}, shapes={"weights": (5,)}, **ON_X),
-    Case("", "PowerMeanPool", sizes={}, shapes={"p": ()}, **ON_X),
+    Case("WeightedPool", sizes={"num_slots": 5}, shapes={"weights": (5,)}, **ON_X),
+    Case("PowerMeanPool", sizes={}, shapes={"p": ()}, **ON_X),
     Case(
-        "of an exponent for each feature",
         "PowerMeanPool",
+        title="of an exponent for each feature",
         sizes={"num_features": 4},
         shapes={"p": (4,)},
         options={"epsilon": 0.1},
         **ON_X,
     ),
-    Case("", "LogSumExpPool", sizes={}, shapes={"scale": ()}, options={"mean": False}, **ON_X),
-    Case("", "SoftmaxPool", sizes={"num_features": 4}, shapes={"scale": (4,)}, **ON_X),
-    Case("", "AttentionPool", sizes={"in_features": 4}, shapes={"query": (4,)}, **ON_X),
+    Case("LogSumExpPool", sizes={}, shapes={"scale": ()}, options={"mean": False}, **ON_X),
+    Case("SoftmaxPool", sizes={"num_features": 4}, shapes={"scale": (4,)}, **ON_X),
+    Case("AttentionPool", sizes={"in_features": 4}, shapes={"query": (4,)}, **ON_X),
     Case(
-        "kernels and norm",
         "AttentionPool",
+        title="kernels and norm",
         sizes={"in_features": 4, "qk_features": 6},
         options={"normalize_query": True, "epsilon": 0.25, "scale": 0.75, "normalizer": "sigmoid"},
         shapes={"query": (4,), "query_kernel": (4, 6), "key_kernel": (4, 6)}
@@ -270,7 +272,6 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "MultiHeadAttentionPool",
         sizes={"in_features": 4, "num_queries": 8} | HEADS,
         shapes={"query": (8, 4)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
@@ -278,23 +279,22 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "of one width, without biases",
         "MultiHeadAttentionPool",
+        title="of one width, without biases",
         sizes={"num_heads": 2, "in_features": 4},
         shapes=OF_QUERY | NARROW | OUT,
         **ON_X,
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "AttentiveStatisticsPool",
         sizes={"in_features": 4, "hidden_features": 8},
         shapes={"kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
         **ON_X,
     ),
     Case(
-        "a weight for each token",
         "AttentiveStatisticsPool",
+        title="a weight for each token",
         sizes={"in_features": 4, "hidden_features": 8},
         options={"activation": "relu", "epsilon": 0.25},
         switches={"per_channel": False},
@@ -302,8 +302,8 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "context and norm",
         "AttentiveStatisticsPool",
+        title="context and norm",
         sizes={"in_features": 4, "hidden_features": 8},
         options={"global_context": True, "context_ddof": 1},
         switches={"use_norm": True},
@@ -311,8 +311,8 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "sigmoid weights, some biases",
         "MultiHeadAttentionPool",
+        title="sigmoid weights, some biases",
         sizes={"in_features": 4} | HEADS,
         options={"scale": 0.75, "normalizer": "sigmoid"},
         switches={"use_bias": ("key_bias", "value_bias")},
@@ -320,7 +320,6 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "MAPHead",
         sizes={"in_features": 4, "num_heads": 2, "hidden_features": 8},
         options={"activation": "gelu", "epsilon": 0.25},
@@ -329,7 +328,6 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "AttentionalPooler",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 8, "query_features": 7, "qkv_features": 6}
         | {"out_features": 9},
@@ -343,7 +341,6 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "AttentionPool2d",
         sizes={"in_features": 4, "num_slots": 5} | HEADS,
         shapes={"position": (6, 4)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
@@ -351,8 +348,8 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "class token",
         "AttentionPool2d",
+        title="class token",
         sizes={"in_features": 4, "num_slots": 5} | HEADS,
         switches={"use_class_token": True},
         shapes={"position": (6, 4), "class_token": (4,)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
@@ -360,7 +357,6 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "PMA",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 8},
         options={"variant": "author"},
@@ -370,8 +366,8 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "of PyG",
         "PMA",
+        title="of PyG",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 8},
         options={"variant": "pyg"},
         switches={"use_bias": False},
@@ -384,7 +380,6 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "AttentiveProbe",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 7, "hidden_features": 8},
         options={"epsilon": 0.25},
@@ -393,8 +388,8 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "of AIM",
         "AttentiveProbe",
+        title="of AIM",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 7},
         options={"variant": "aim"},
         shapes={"query": (7, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2)},
@@ -402,8 +397,8 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "gated, of two hops",
         "AdditiveAttentionPool",
+        title="gated, of two hops",
         sizes={"in_features": 4, "hidden_features": 6, "num_queries": 2},
         shapes={"kernel": (4, 6), "bias": (6,), "gate_kernel": (4, 6), "gate_bias": (6,), "out_kernel": (6, 2)},
         options={"activation": "gelu"},
@@ -411,15 +406,14 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "without a bias",
         "AdditiveAttentionPool",
+        title="without a bias",
         sizes={"in_features": 4, "hidden_features": 6},
         shapes={"kernel": (4, 6), "out_kernel": (6,)},
         **ON_X,
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "LatentAttentionPool",
         sizes={"in_features": 4, "num_latents": 5, "num_heads": 2, "qkv_features": 6, "hidden_features": 3},
         shapes={"latents": (5, 4), "out_kernel": (2, 3, 4), "latent_norm_scale": (4,), "latent_norm_bias": (4,)}
@@ -430,7 +424,6 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "Set2SetPool",
         sizes={"in_features": 4},
         options={"num_steps": 2},
@@ -438,7 +431,6 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "VLADPool",
         sizes={"in_features": 4, "num_clusters": 6, "num_ghosts": 2},
         options={"normalize": False},
@@ -446,16 +438,15 @@ CASES = [
         **ON_X,
     ),
     Case(
-        "",
         "GatedSumPool",
         sizes={"in_features": 4, "out_features": 6},
         shapes={"gate_kernel": (4, 6), "value_kernel": (4, 6), "gate_bias": (6,), "value_bias": (6,)},
         **ON_X,
     ),
-    Case("", "CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, shapes={}, **OVER_BOTH),
+    Case("CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, shapes={}, **OVER_BOTH),
     Case(
-        "kernels",
         "CrossAttentionPool",
+        title="kernels",
         sizes={"x_features": 4, "y_features": 6, "qk_features": 2},
         sizes_of_linen={"qk_features": 2},
         data=X | Y,
@@ -464,16 +455,16 @@ CASES = [
         **OVER_BOTH,
     ),
     Case(
-        "kernel of x",
         "CrossAttentionPool",
+        title="kernel of x",
         sizes={"x_features": 4, "qk_features": 6},
         data=X | Y,
         shapes={"x_kernel": (4, 6)},
         **OVER_BOTH,
     ),
     Case(
-        "kernel of y",
         "CrossAttentionPool",
+        title="kernel of y",
         sizes={"y_features": 6, "qk_features": 4},
         data=X | Y,
         options={"reduction": "mean"},
@@ -481,7 +472,6 @@ CASES = [
         **OVER_BOTH,
     ),
     Case(
-        "",
         "CodeWiseAttention",
         sizes={},
         data={"query": (3, 6, 4), "context": (3, 5, 4)},
@@ -490,7 +480,6 @@ CASES = [
         **OVER_QUERY_AND_CONTEXT,
     ),
     Case(
-        "",
         "MaskAttention",
         sizes={},
         data={"query": (3, 6, 4), "context": (3, 5, 4)},
@@ -499,7 +488,6 @@ CASES = [
         **OVER_QUERY_AND_CONTEXT,
     ),
     Case(
-        "",
         "BiDAFAttention",
         sizes={"in_features": 4},
         data={"context": (3, 5, 4), "query": (3, 6, 4)},
@@ -507,15 +495,14 @@ CASES = [
         **OVER_QUERY_AND_CONTEXT,
     ),
     Case(
-        "",
         "RelationVector",
         sizes={"in_features": 4, "hidden_features": 8},
         data={"x": (3, 4), "y": (3, 4)},
         shapes={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
     ),
     Case(
-        "of another width, without a bias",
         "RelationVector",
+        title="of another width, without a bias",
         sizes={"in_features": 4, "hidden_features": 8, "out_features": 6},
         data={"x": (3, 4), "y": (3, 4)},
         shapes={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 6)},
@@ -523,7 +510,6 @@ CASES = [
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "FieldAttentionPool",
         sizes={"target_features": 4, "field_features": 6},
         data={"target": (3, 4), "fields": (3, 5, 6)},
@@ -531,8 +517,8 @@ CASES = [
         **OVER_FIELDS,
     ),
     Case(
-        "of a kernel for each",
         "FieldAttentionPool",
+        title="of a kernel for each",
         sizes={"target_features": 4, "field_features": 6, "num_fields": 5},
         data={"target": (3, 4), "fields": (3, 5, 6)},
         shapes={"kernel": (5, 10), "bias": (5,)},
@@ -540,8 +526,8 @@ CASES = [
         **OVER_FIELDS,
     ),
     Case(
-        "without a target, without a bias",
         "FieldAttentionPool",
+        title="without a target, without a bias",
         sizes={"target_features": 0, "field_features": 6},
         data={"target": (3, 0), "fields": (3, 5, 6)},
         shapes={"kernel": (6,)},
@@ -550,7 +536,6 @@ CASES = [
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "LabelAttention",
         sizes={"in_features": 4},
         data={"labels": (3, 5, 4)},
@@ -559,8 +544,8 @@ CASES = [
         padding={"labels": ("mask", None)},
     ),
     Case(
-        "of other widths",
         "LabelAttention",
+        title="of other widths",
         sizes={"in_features": 4, "qk_features": 6, "out_features": 7},
         data={"labels": (3, 5, 4)},
         shapes={"query_kernel": (4, 6), "key_kernel": (4, 6), "value_kernel": (4, 7)},

@@ -67,7 +67,7 @@ def test_dropping_everything_leaves_what_an_empty_row_leaves(case, kind):
 def test_a_weight_is_dropped_or_scaled_up_so_that_its_mean_stays(kind):
     """One-hot tokens under equal weights show the multiplier itself."""
     slots, batch, rate = 64, 128, 0.25
-    case = Case("one-hot", "AttentionPool", {"in_features": slots}, {"x": (batch, slots, slots)}, {"query": (slots,)})
+    case = Case("AttentionPool", {"in_features": slots}, {"x": (batch, slots, slots)}, {"query": (slots,)})
     data = {"x": np.broadcast_to(np.eye(slots, dtype=np.float32), (batch, slots, slots))}
     rngs = nnx.Rngs(0) if kind is NNX else {"dropout": jax.random.key(0)}
     query = {"query": np.zeros(slots, np.float32)}
@@ -144,7 +144,7 @@ def test_each_device_draws_for_its_own_tokens(name, axes, kind):
     x = np.eye(slots, dtype=np.float32)
     shapes = {"query": (slots,)} if name == "AttentionPool" else {}
     data = {"x": x} if shapes else {"x": x, "y": x}
-    case = Case("one-hot", name, {"in_features": slots} if shapes else {}, {key: x.shape for key in data}, shapes)
+    case = Case(name, {"in_features": slots} if shapes else {}, {key: x.shape for key in data}, shapes)
     parameters = {key: np.zeros(shape, np.float32) for key, shape in shapes.items()}
 
     def pooled(data):

@@ -71,6 +71,15 @@ def test_keys_beyond_the_end_of_a_mask_are_padding(kind, package):
     assert distance(result, exact) <= known(whole.name).near
 
 
+@every_package
+@each(lambda case: SOFTCAP.holds(case, None))
+def test_with_a_soft_cap_attend_takes_the_capped_scores(case, package):
+    normal = onnx_cases.normalize(case)
+    scores = np.asarray(package.scaled_dot_score(normal.query, normal.key, scale=case.scale))
+    capped = case.softcap * np.tanh(scores / case.softcap) + (0 if normal.bias is None else normal.bias)
+    assert onnx_attention.is_right(case, package.attend(capped, normal.value, normal.mask))
+
+
 @each(lambda case: onnx_cases.normalize(case).empty.any())
 def test_a_query_without_any_key_gets_zero_in_the_cases(case):
     empty = onnx_cases.normalize(case).empty
