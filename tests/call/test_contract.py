@@ -123,7 +123,6 @@ BAD = [
         ValueError,
         "`lengths` has shape (1,), needs () or the first axes of (3, 2), the axes of `scores` without axis -1",
     ),
-    Call("lengths_to_mask", 7, 5).raises(ValueError, "`lengths` has the value 7, needs 0 to 5"),
     Call("lengths_to_mask", 3, 5, side="top").raises(ValueError, "`side` is 'top', needs one of 'right', 'left'"),
     Call("lengths_to_mask", 3, 5.0).raises(ValueError, "`max_length` is 5.0, needs an integer"),
     # ranks and widths
@@ -230,11 +229,6 @@ BAD = [
             "did you mean `x.astype('int8')`?",
         )
         for dtype in ("int2", "int4", "uint4")
-    ),
-    Call("mean_pooling", ONES, narrow("int4")).raises(
-        ValueError,
-        "`mask` has dtype int4, which is too narrow, needs integers of at least 8 bits; "
-        "did you mean `mask.astype('int8')`?",
     ),
     *(
         Call("mean_pooling", narrow(dtype)).raises(

@@ -6,12 +6,12 @@
 import chex
 import numpy as np
 import pytest
-from drawn import draw
+from drawn import draw, draw_heads
 from rounding import assert_close, rounded
 
 import attnpool_ref as ref
 
-BATCH, N, M, D, E, V, H = 2, 3, 5, 4, 6, 7, 8
+BATCH, N, M, D, E, H = 2, 3, 5, 4, 6, 8
 
 
 def draw_mask(rng, *shape):
@@ -21,25 +21,10 @@ def draw_mask(rng, *shape):
     return mask
 
 
-def draw_heads(rng):
-    heads, c, c2, o = 2, 3, 9, 10
-    parameters = {
-        "query_kernel": draw(rng, D, heads, c),
-        "key_kernel": draw(rng, D, heads, c),
-        "value_kernel": draw(rng, D, heads, c2),
-        "out_kernel": draw(rng, heads, c2, o),
-        "query_bias": draw(rng, heads, c),
-        "key_bias": draw(rng, heads, c),
-        "value_bias": draw(rng, heads, c2),
-        "out_bias": draw(rng, o),
-    }
-    return heads, parameters
-
-
 @pytest.mark.parametrize("dropped", [False, True])
 def test_multi_head_pooling_is_multi_head_attention_with_that_query(rng, dropped):
     """Also where dropped weights no longer sum to 1, which the value bias must notice."""
-    heads, parameters = draw_heads(rng)
+    heads, parameters = 2, draw_heads(rng, D, 2, 3, 9, 10)
     x, mask, query = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M), draw(rng, N, D)
     if dropped:
         parameters["dropout_multiplier"] = 2 * rng.integers(0, 2, (BATCH, heads, N, M)).astype(np.float32)
@@ -51,7 +36,7 @@ def test_multi_head_pooling_is_multi_head_attention_with_that_query(rng, dropped
 
 
 def test_one_mask_for_each_head_is_one_call_for_each_head(rng):
-    heads, parameters = draw_heads(rng)
+    heads, parameters = 2, draw_heads(rng, D, 2, 3, 9, 10)
     x, query = draw(rng, BATCH, M, D), draw(rng, BATCH, N, D)
     mask = rng.random((BATCH, heads, N, M)) < 0.6
     mask[0, :, 0] = False

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn import draw
+from drawn import draw, draw_heads
 from packages import every_package
 from rounding import assert_close
 
@@ -109,18 +109,15 @@ def test_cosine_knows_no_length_and_a_zero_vector_has_none(package, size):
     assert_close(package.cosine_score(query, np.array([[0.0, 2], [0, 0]], np.float32)), [[0.8, 0], [0, 0]])
 
 
-def regression_weights(kernel, query, keys, **options):
-    value = jnp.ones((len(keys), 1))
-    return attnpool_flax.kernel_regression(
-        jnp.asarray(query), jnp.asarray(keys), value, kernel=kernel, return_weights=True, **options
-    )[1]
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_weights_at_distance_zero_have_a_finite_gradient(kernel):
     """Two keys at the query and one beside it: every kernel has a flat top, the triangular one by decision."""
-    keys = np.array([[0.0, 0], [0, 0], [0.5, 0]], np.float32)
-    of_query = jax.jit(jax.jacobian(lambda query: regression_weights(kernel, query, keys)[0]))
+    keys, value = np.array([[0.0, 0], [0, 0], [0.5, 0]], np.float32), np.ones((3, 1), np.float32)
+
+    def weights(query):
+        return attnpool_flax.kernel_regression(query, keys, value, kernel=kernel, return_weights=True)[1][0]
+
+    of_query = jax.jit(jax.jacobian(weights))
     slopes = np.asarray(of_query(np.zeros((1, 2), np.float32)))[:, 0]
     rises = {"gaussian": 0.5 * np.exp(-1 / 8), "triangular": 1, "epanechnikov": 0.75, "boxcar": 0, "constant": 0}
     heights = {"gaussian": np.exp(-1 / 8), "triangular": 0.5, "epanechnikov": 0.75 * 0.75, "boxcar": 1, "constant": 1}
@@ -152,19 +149,6 @@ def test_nobody_in_range_has_gradient_zero(kernel):
 # Output maps
 
 
-def head_parameters(rng):
-    return {
-        "query_kernel": draw(rng, D, H, C),
-        "key_kernel": draw(rng, D, H, C),
-        "value_kernel": draw(rng, D, H, C2),
-        "out_kernel": draw(rng, H, C2, O),
-        "query_bias": draw(rng, H, C),
-        "key_bias": draw(rng, H, C),
-        "value_bias": draw(rng, H, C2),
-        "out_bias": draw(rng, O),
-    }
-
-
 @every_package
 def test_location_attention_without_a_real_slot_maps_the_query(package, rng):
     query, out_kernel, out_bias = draw(rng, N, D), draw(rng, D + V, O), draw(rng, O)
@@ -178,7 +162,7 @@ def test_location_attention_without_a_real_slot_maps_the_query(package, rng):
 
 
 def test_key_bias_of_learned_queries_changes_no_bit_and_has_gradient_zero(rng):
-    parameters, x, query = head_parameters(rng), draw(rng, M, D), draw(rng, N, D)
+    parameters, x, query = draw_heads(rng, D, H, C, C2, O), draw(rng, M, D), draw(rng, N, D)
 
     def pool(key_bias):
         return attnpool_flax.multi_head_attention_pooling(x, query=query, **parameters | {"key_bias": key_bias})
