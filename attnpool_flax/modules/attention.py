@@ -47,6 +47,9 @@ class AdditiveAttention(PoolingModule):
 class TanhSumAttention(PoolingModule):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
 
+    The sum has no learned weights, so it grows with the width: with 64 hidden units a fresh module gives most of the weight
+    of unit normal tokens to one of them. :class:`AdditiveAttention` learns the weights.
+
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
 

@@ -463,15 +463,24 @@ def check_constructor(kind: Any):
     by_position = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters)
     required = [each.name for each in parameters if each.default is each.empty and each.name != "rngs"]
     init, name, omitted = kind.__init__, kind.__name__, kind._omitted
+    elsewhere = any(key.endswith("_features") for key in omitted)  # Linen reads widths off the data
+    optional = [each.name for each in parameters if each.name.startswith("num_") or each.name.endswith("_features")]
 
     @functools.wraps(init)
     def __init__(self, *args, **kwargs):
         for key in kwargs.keys() & omitted.keys():
             raise TypeError(f"{name}: {omitted[key]}")
+        sizes = [each for each in args if not isinstance(each, nnx.Rngs)]
+        keywords = kwargs | ({"rngs": nnx.Rngs} if len(sizes) < len(args) else {})
+        every = [name for name in dict.fromkeys([*required, *optional]) if name not in kwargs]
         fits = len(args) <= len(required)
-        if by_position < len(args) and (fits or not by_position):
+        named = fits or not by_position or (len(sizes) <= len(every) and all(type(each) is int for each in sizes))
+        if by_position < len(args) and named:
             missing = [name for name in required if name not in kwargs]
-            given = dict(zip(missing, args if fits else [kind] * len(missing), strict=False)) | kwargs
+            values = args if fits else [kind] * len(missing)
+            if not fits and len(sizes) <= len(every) and not elsewhere:
+                missing, values = every, sizes
+            given = dict(zip(missing, values, strict=False)) | keywords
             call = ", ".join(f"{name}={_shown(name, value)}" for name, value in given.items())
             notes = "" if fits else "".join(f"; {text}" for key, text in omitted.items() if key != "rngs")
             raise TypeError(f"{name}: sizes are passed by keyword: `{name}({call})`{notes}")

@@ -1,6 +1,7 @@
 """``attnpool list`` and ``attnpool find``: search in the table of functions and in the names of papers and libraries.
 
-Search words match names in any spelling: "max-sim" and "max sim" match MaxSim.
+Search words match names in any spelling: "max-sim" and "max sim" match MaxSim. ``attnpool find`` works without the extra
+``cli``, as plain text, so rich is imported only where it is used.
 """
 
 import difflib
@@ -9,17 +10,14 @@ import inspect
 import itertools
 import os
 import re
+import shlex
+import shutil
 import sys
 import textwrap
 import unicodedata
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from attnpool_ref import table
-from attnpool_ref.cli.exits import NOTHING_FOUND
+from attnpool_ref import cli, table
+from attnpool_ref.cli import NOTHING_FOUND
 from attnpool_ref.table import names
 
 UNBOUNDED = 160  # columns of output that does not go to a terminal
@@ -30,10 +28,13 @@ LEGEND = (
     "`attnpool show NAME` says more of a function."
 )
 
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
+_PIECE = re.compile(r"[A-Z]+(?=v\d)|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
 """Pattern of a part of a name: a run of capitals, a word, a number, one Chinese character."""
 
 _BRITISH = re.compile(r"(?<=al|ar)is(?=(?:e[ds]?|ing|ation)$)")
+
+BEST = 5
+"""Number of entries that ``attnpool find`` prints without ``--all``; a sixth that is the last is printed too."""
 
 ENOUGH = 3
 """Smallest number of letters that match only the beginning of a part, if those before them match the parts before it.
@@ -47,12 +48,17 @@ def console(file=None):
 
     The environment variable ``COLUMNS`` sets another width, with or without a terminal.
     """
+    from rich.console import Console
+
     file = file or sys.stdout
     return Console(file=file, width=None if file.isatty() or "COLUMNS" in os.environ else UNBOUNDED, highlight=False)
 
 
 def facts(entries, style="dim"):
     """Returns (name, text) pairs as a table without lines; those without a text are left out."""
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style=style, no_wrap=True)
     for name, text in entries:
@@ -85,6 +91,9 @@ def _text(row):
 
 
 def _print_table(out, title, rows):
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
     grid.add_column("Function", style="bold", no_wrap=True)
     grid.add_column("Definition", overflow="fold")
@@ -100,6 +109,9 @@ def _print_table(out, title, rows):
 
 
 def _print_lines(out, title, rows):
+    from rich.padding import Padding
+    from rich.text import Text
+
     out.print(Text(title, "italic"))
     room = max(len(row.name) for row in rows) + 2
     for family, group in itertools.groupby(rows, key=lambda row: row.family):
@@ -115,17 +127,22 @@ def _print_lines(out, title, rows):
                 out.print(Padding(Text("; ".join(filter(None, more)), "dim"), (0, 0, 0, 4), expand=False))
 
 
-def find(words):
-    """Prints the entries that have all of the words, or else the functions; returns 0, or 1 if there are none."""
+def find(words, everything=False):
+    """Prints the best entries that have all of the words, or else the functions; returns 0, or 1 if there are none.
+
+    Args:
+      words: the words, as written in the command.
+      everything: whether to print all of them, in place of the best :data:`BEST`.
+    """
     words = " ".join(words).split()  # an argument of the command may have several words
     found = search(words, names.entries()) or search(words, functions())
     if not found:
         known = [name for entry in names.entries() for name in (*entry.names, *entry.functions)]
         return nothing_found(f"Nothing is called {' '.join(words)!r} here.", words, known)
-    out = console()
-    for entry in found:
-        _print(out, entry)
-    out.print(Text(LEGEND, "dim"))
+    shown = found if everything or len(found) == BEST + 1 else found[:BEST]
+    hidden = len(found) - len(shown)
+    more = f"{hidden} more: attnpool find --all {shlex.join(words)}" if hidden else ""
+    (_print_plain if cli.missing("cli") else _print)(shown, more)
     return 0
 
 
@@ -144,35 +161,74 @@ def functions():
 
 
 def search(words, entries):
-    """Returns the entries whose names, call, module and source together have all of the words; exact names come first."""
-    sought = "".join(pieces("".join(words)))
+    """Returns the entries that have all of the words, exact names first.
+
+    Words match whole parts of the names, the call, the module and the source. Only if no entry has them, a word may also be
+    the beginning of a part of a name. So "DIN" does not find DINOv3, and "keepdim" no call with ``keepdims=True``.
+    """
+    sought, joined = "".join(pieces("".join(words))), "".join(words)
 
     def distance(entry):
         if any("".join(pieces(name)) == sought for name in entry.names):
             return 0
-        if entry.call.startswith(f"{''.join(words)}("):
+        if entry.call.startswith(f"{joined}("):
             return 1
         return 2 if any(has_all(name, words) for name in entry.names) else 3
 
-    def text(entry):
-        return " ; ".join([*entry.names, entry.call, entry.module, entry.source])
+    def found(entry, whole):
+        name, other = " ; ".join(entry.names), " ; ".join([entry.call, entry.module, entry.source])
+        each = all(has(name, word, whole) or has(other, word, whole=True) for word in words)
+        return each or has(name, joined, whole) or has(other, joined, whole=True)
 
-    return sorted((entry for entry in entries if has_all(text(entry), words)), key=distance)
+    entries = tuple(entries)
+    best = [entry for entry in entries if found(entry, whole=True)]
+    return sorted(best or (entry for entry in entries if found(entry, whole=False)), key=distance)
 
 
-def _print(out, entry):
-    first, *others = entry.names
-    out.print(Text.assemble((first, "bold"), f"; {', '.join(others)}" if others else ""))
-    for line in entry.call.splitlines():  # lines of code are not broken if they fit, so that they can be copied
-        lines = textwrap.wrap(line, out.width - 4, subsequent_indent="    ", break_on_hyphens=False)
-        out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
-    entries = {
-        "    module": f"attnpool_flax.{entry.module}" if entry.module else "",
-        "    source": entry.source,
-        "    note" if entry.call else "    instead": entry.note,
-    }
-    out.print(facts(entries.items()))
-    out.print()
+def _print(found, more):
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = console()
+    for entry in found:
+        first, *others = entry.names
+        out.print(Text.assemble((first, "bold"), f"; {', '.join(others)}" if others else ""))
+        for lines in _code(entry, out.width):
+            out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
+        out.print(facts((f"    {name}", text) for name, text in _facts(entry).items()))
+        out.print()
+    if more:
+        out.print(more, markup=False)
+    out.print(Text(LEGEND, "dim"))
+
+
+def _print_plain(found, more):
+    width = shutil.get_terminal_size((UNBOUNDED, 24)).columns
+    fill = functools.partial(textwrap.fill, width=width, break_on_hyphens=False)
+    for entry in found:
+        first, *others = entry.names
+        print(fill(f"{first}; {', '.join(others)}" if others else first))
+        for lines in _code(entry, width):
+            print(textwrap.indent("\n".join(lines), "    "))
+        facts = {name: text for name, text in _facts(entry).items() if text}
+        room = max(map(len, facts), default=0) + 6
+        for name, text in facts.items():
+            print(fill(text, initial_indent=f"    {name}".ljust(room), subsequent_indent=" " * room))
+        print()
+    if more:
+        print(fill(more))
+    print(fill(LEGEND))
+
+
+def _code(entry, width):
+    """Yields the lines in which each line of an entry's code is printed; it is not broken if it fits, to be copied."""
+    for line in entry.call.splitlines():
+        yield textwrap.wrap(line, width - 4, subsequent_indent="    ", break_on_hyphens=False)
+
+
+def _facts(entry):
+    module = f"attnpool_flax.{entry.module}" if entry.module else ""
+    return {"module": module, "source": entry.source, "note" if entry.call else "instead": entry.note}
 
 
 @functools.cache
@@ -181,6 +237,8 @@ def pieces(text):
 
     >>> pieces("x-vector, NetVLAD, AttentionPool2d")
     ('x', 'vector', 'net', 'vlad', 'attention', 'pool', '2', 'd')
+    >>> pieces("DINOv3")
+    ('dino', 'v', '3')
     >>> pieces("Radenović")
     ('radenovic',)
     """
@@ -189,16 +247,20 @@ def pieces(text):
     return tuple(_BRITISH.sub("iz", piece.lower()) for piece in _PIECE.findall(plain))
 
 
-def has(text, word):
+def has(text, word, whole=False):
     """Returns whether the text has the word at the beginning of one of its parts; separators in the word do not matter.
+
+    With ``whole`` the word must also end with a part.
 
     >>> has("AttentionPool2d", "attention-pool"), has("AttentionPool2d", "pool2d"), has("AttentionPool2d", "tension")
     (True, True, False)
+    >>> has("keepdims", "keepdim"), has("keepdims", "keepdim", whole=True), has("a, keepdims", "keepdims", whole=True)
+    (True, False, True)
     """
     sought, parts = _joined(word), pieces(text)
     if not sought or sought not in _joined(text):  # quick test: most texts fail it
         return False
-    return any(_begins(parts[place:], sought) for place in range(len(parts)))
+    return any(_begins(parts[place:], sought, whole) for place in range(len(parts)))
 
 
 @functools.cache
@@ -206,11 +268,11 @@ def _joined(text):
     return "".join(pieces(text))
 
 
-def _begins(parts, sought):
+def _begins(parts, sought, whole):
     """Returns whether the joined parts begin with ``sought``; see :data:`ENOUGH` for a word that ends within a part."""
     for place, part in enumerate(parts):
         if part.startswith(sought):
-            return place == 0 or part == sought or len(sought) >= ENOUGH
+            return part == sought or (not whole and (place == 0 or len(sought) >= ENOUGH))
         if not sought.startswith(part):
             return False
         sought = sought[len(part) :]

@@ -8,7 +8,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from attnpool_ref import formats
-from attnpool_ref.cli.exits import NOTHING_FOUND, Refused
+from attnpool_ref.cli import NOTHING_FOUND
+from attnpool_ref.cli.exits import Refused
 from attnpool_ref.cli.finding import console, facts, has_all, nothing_found
 from attnpool_ref.formats.row import GIVEN
 from attnpool_ref.formats.sources.folders import remedy
@@ -74,6 +75,8 @@ def inspect(source):
         out.print(Text.assemble("  ", nearly, (row.name, "bold"), "  ", (row.module, "cyan"), f"  prefix {prefix!r}"))
         text = load_of(row, code, prefix if rows.count(row) > 1 else None, asked) if reason is None else reason
         out.print(Padding(Text(text), (0, 0, 0, 4), expand=False))
+        if reason is None:
+            out.print(Padding(Text(row.title, "dim"), (0, 0, 0, 4), expand=False))
     return 0 if fits else NOTHING_FOUND
 
 

@@ -13,31 +13,47 @@ from attnpool_ref.contract.text import suggested, type_of
 from attnpool_ref.table.language import OrFunction
 
 ELSEWHERE = {
-    "mask": ("attention_mask", "masks"),  # transformers
+    "mask": ("attention_mask", "masks", "where"),  # transformers; where of NumPy's mean
     "axis": ("dim", "axes"),  # PyTorch
-    "keepdims": ("keepdim",),
     "query": ("q", "queries"),
     "key": ("k", "keys"),
     "value": ("v", "values"),
     "x": ("input", "inputs", "tokens", "hidden_states", "embeddings", "token_embeddings", "features"),
-    "lengths": ("valid_lens", "seq_lens"),  # d2l
+    "lengths": ("valid_lens", "seq_lens", "key_value_seq_lengths"),  # d2l; jax.nn.dot_product_attention
     "segment_ids": ("segments",),
     "epsilon": ("eps",),
     "scale": ("sm_scale",),
 }
 """Keywords of other libraries, by the argument here."""
 
-REVERSED = {
-    "padding_mask": ("mask", "{}={}"),  # True at padding in fairseq, at real tokens in KerasHub
-    "key_padding_mask": ("mask", "{}=~{}"),  # PyTorch
-    "attn_mask": ("mask", "{}={}"),  # True at blocked pairs in PyTorch's MultiheadAttention, not in its function
-    "train": ("deterministic", "{}=not {}"),
-    "training": ("deterministic", "{}=not {}"),
+CONVERTED = {
+    "padding_mask": ("mask", "{}"),  # True at padding in fairseq, at real tokens in KerasHub
+    "key_padding_mask": ("mask", "~{}"),  # PyTorch
+    "src_key_padding_mask": ("mask", "~{}"),
+    "memory_key_padding_mask": ("mask", "~{}"),
+    "paddings": ("mask", "{} == 0"),  # Praxis: 1.0 at padding
+    "attn_mask": ("mask", "{}"),  # True at blocked pairs in PyTorch's MultiheadAttention, not in its function
+    "wav_lens": ("lengths", "np.round({} * L).astype(int)"),  # SpeechBrain: shares of L frames
+    "train": ("deterministic", "not {}"),
+    "training": ("deterministic", "not {}"),
 }
-"""For keywords whose values may mean the opposite: the argument here, and a template of code."""
+"""For keywords whose values mean something else here: the argument, and a template of code."""
+
+INPUTS = ("x", "y", "query", "key", "value")
+"""Beginnings of the names of widths of inputs, in constructors of modules with several inputs."""
+
+CAUSAL = ("is_causal", "causal")
+"""Keywords of attentions for which a mask stands here."""
+
+UNNEEDED = {
+    **dict.fromkeys(("axis", "dim"), "; tokens are on the last axis but one: `x.swapaxes({}, -2)` for another axis"),
+    **dict.fromkeys(("keepdims", "keepdim"), "; the result has no axis of tokens: `[..., None, :]` adds one"),
+}
+"""For keywords without an argument here: the end of the message."""
 
 MISSING = {
     "'rngs'": ", such as `rngs=nnx.Rngs(0)`",
+    "'num_segments'": ", such as `segment_ids.max() + 1`",
     "argument: 'b'": "; did you mean `functools.reduce(merge_states, states)` for a list of states?",
 }
 """For the end of Python's message about a missing argument, what to write."""
@@ -97,7 +113,7 @@ def with_suggestion(message, given, known, shown=None):
     "got an unexpected keyword argument 'maks'; did you mean `mask`?"
     """
     for ending, repair in MISSING.items():
-        if " missing " in message and message.endswith(ending):
+        if "missing " in message and message.endswith(ending):
             return message + repair
     refusal = message.partition(". Did you mean")[0]  # Python 3.13 adds a suggestion
     unknown = [key for key in given if key not in known and refusal.endswith(f"unexpected keyword argument '{key}'")]
@@ -112,14 +128,26 @@ def keyword_suggestion(keyword, known, shown=None):
     >>> keyword_suggestion("mask", ["x", "y", "x_mask", "y_mask"])
     '; did you mean `x_mask` or `y_mask`?'
     >>> keyword_suggestion("dim", ["x", "mask"])
+    '; tokens are on the last axis but one: `x.swapaxes(dim, -2)` for another axis'
+    >>> keyword_suggestion("bins", ["x", "mask"])
     '; it takes `x`, `mask`'
     """
     from difflib import get_close_matches  # takes 10 ms, and only messages need it
 
-    name, written = REVERSED.get(keyword, (None, ""))
-    if name in known:
-        return f"; did you mean `{written.format(name, keyword)}`?{' True is a real token here' * (name == 'mask')}"
+    name, written = CONVERTED.get(keyword, ("", "{}"))
+    names = [each for each in known if each == name or each.endswith(f"_{name}")] if name else []
+    if names:
+        over_pairs = "padding" in keyword and "key" in known  # the mask has an axis for the queries
+        value = written.format(f"{keyword}[..., None, :]" if over_pairs else keyword)
+        codes = " or ".join(f"`{each}={value}`" for each in names)
+        return f"; did you mean {codes}?{' True is a real token here' * (name == 'mask')}"
+    if keyword in CAUSAL and {"key", "mask"} <= set(known):
+        return "; did you mean `mask=np.tril(np.ones((n, m), bool))`, with n queries and m keys?"
     near = [name for name, others in ELSEWHERE.items() if keyword in others and name in known]
+    if not near and keyword in UNNEEDED and "x" in known:
+        return UNNEEDED[keyword].format(keyword)
+    if keyword == "in_features" and not near:
+        near = [each for each in known if each.endswith("_features") and each.partition("_")[0] in INPUTS]
     near = near or [each for each in known if each.endswith(f"_{keyword}")]
     near = near or get_close_matches(keyword, known, n=1, cutoff=0.6)
     if near:
@@ -134,7 +162,7 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
       name: the function's name, for messages.
       key: the argument's name.
       value: the argument.
-      allowed: a tuple of names, or an :class:`OrFunction` (names, or any hashable function); "flag" for True or False;
+      allowed: a tuple of names, or an :class:`OrFunction` (names, or any hashable function); "flag" for True or False; "dtype" for None, float32 or float64;
         or for integers "size" (0 to :data:`LARGEST_SIZE`, or, unless ``key`` is in ``COUNTS``, a symbol of
         ``jax.export``), "count" (at least 0), "positive" (at least 1), or any other text for every integer.
       refused: (argument, value, reason) for values that other functions allow; the message has the reason.
@@ -156,6 +184,8 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
         return value
     if allowed == "size" and key not in COUNTS and is_symbol(value):
         return value
+    if allowed == "dtype":
+        return _checked_dtype(name, key, value)
     needs = "True or False" if allowed == "flag" else "an integer"
     if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):
         try:
@@ -182,3 +212,14 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     if allowed == "size" and number > LARGEST_SIZE:
         raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at most {LARGEST_SIZE}")
     return number
+
+
+def _checked_dtype(name, key, value):
+    """Returns the dtype float32 or float64, or None; raises a ValueError for another one."""
+    try:
+        dtype = None if value is None else np.dtype(value)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype is not None and dtype.name not in ("float32", "float64"):
+        raise ValueError(f"{name}: `{key}` is {getattr(value, '__name__', value)!s}, needs None, float32 or float64")
+    return dtype

@@ -69,7 +69,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
             raise contract.without_frames(error) from None
         if row.state:
             return function(values, call)
-        dtype = call.dtype or np.dtype(np.float64)
+        dtype = values.get("result_dtype") or call.dtype or np.dtype(np.float64)
         divided, batched = in_blocks and size > blocks.SIZE, {}
         for key, kind in received.items():
             if values[key] is None:
@@ -78,22 +78,31 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
                 batched[key] = values.pop(key), kind
             else:
                 values[key] = np.array(values[key], kind, order="C")
-        overflows = []  # NumPy's own warning would name a line of this package
-        warns = {"over": "call", "call": lambda *_: overflows.append(True)} if np.geterr()["over"] == "warn" else {}
-        with np.errstate(**warns):
-            if divided:
-                result = blocks.call_in_blocks(function, call.batch, batched, values, dtype)
-            else:
-                result = blocks.cast(function(**values), dtype)
-        if overflows:
-            warnings.warn(f"{row.name}: overflow on the way to a {dtype} result", RuntimeWarning, stacklevel=2)
-        return result
+        if divided:
+            return with_warning(
+                row.name, dtype, lambda: blocks.call_in_blocks(function, call.batch, batched, values, dtype)
+            )
+        return with_warning(row.name, dtype, lambda: blocks.cast(function(**values), dtype))
 
     function.__doc__ = docstrings.with_errors(row, function)
     checked_definition.__doc__ = docstrings.help_text(function)
     checked_definition = contract.with_frame_name(checked_definition, function)
     checked_definition.__dict__["body"] = function
     return checked_definition
+
+
+def with_warning(name, dtype, compute, level=3):
+    """Returns what ``compute`` returns; an overflow in it is one warning at the line that called the function ``name``.
+
+    NumPy's own warning would name a line of this package. ``level`` is the number of frames up to that line.
+    """
+    overflows = []
+    warns = {"over": "call", "call": lambda *_: overflows.append(True)} if np.geterr()["over"] == "warn" else {}
+    with np.errstate(**warns):
+        result = compute()
+    if overflows:
+        warnings.warn(f"{name}: overflow on the way to a {dtype} result", RuntimeWarning, stacklevel=level)
+    return result
 
 
 def _in_blocks(row):

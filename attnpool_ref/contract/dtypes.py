@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from attnpool_ref import table
-from attnpool_ref.contract.text import type_of
+from attnpool_ref.contract.text import suggested, type_of
 from attnpool_ref.table.language import INTEGERS
 
 FLOATING = ("float16", "bfloat16", "float32", "float64")
@@ -71,8 +71,9 @@ def check_dtype(name, key, value, role="data"):
     """
     dtype, kind = value.dtype, kind_of(value.dtype)
     if role in INTEGERS and kind not in "ui":
-        repair = f"{key.removesuffix('lengths')}mask=" if role == "lengths" and kind == "b" else f"{key}.astype(int)"
-        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{repair}`?")
+        raise ValueError(
+            f"{name}: `{key}` has dtype {dtype}, needs integers{suggested(_as_integers(key, value, role))}"
+        )
     if kind == "c":
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs real numbers")
     if dtype.kind == "V" and kind != "f":
@@ -88,6 +89,18 @@ def check_dtype(name, key, value, role="data"):
         )
     if key == "weights" and kind == "b":
         raise ValueError(f"{name}: `weights` has dtype bool, needs numbers; did you mean `mask=`?")
+
+
+def _as_integers(key, value, role):
+    """Returns suggestions of code that makes integers; none that would change the value of a number on the host."""
+    counts = key.endswith("lengths")
+    if kind_of(value.dtype) == "b":
+        return [f"`{key.removesuffix('lengths')}mask=`" if role == "lengths" else f"`{key}.astype(int)`"]
+    plain, relative = f"`{key}.astype(int)`", f"`np.round({key} * L).astype(int)` for shares of L tokens"
+    may_be_relative = may_be_whole = kind_of(value.dtype) == "f"
+    if may_be_whole and isinstance(value, (np.ndarray, np.generic)) and value.size:
+        may_be_relative, may_be_whole = np.all((value >= 0) & (value <= 1)), np.all(value == np.floor(value))
+    return [plain] * bool(may_be_whole) + [relative] * bool(counts and may_be_relative)
 
 
 def _is_ragged(value):
@@ -131,6 +144,8 @@ def _conversion(name, key, value, untried=True):
         if kind == "data":
             return "; did you mean `pad`, which makes an array and its mask from a list of [L, d], or `pack`?"
         return _of_ragged_masks(name, argument, objects) if kind == "mask" else ""
+    if kind == "segments" and type(value).__module__.startswith("pandas."):
+        return f"; did you mean `pd.factorize({key})[0]`?"
     if objects is not value or isinstance(value, np.ndarray):
         code = _to_numbers(value, objects, kind)
         return f"; did you mean `{code.format(key)}`?" if code else ""
@@ -171,7 +186,7 @@ def _to_numbers(value, objects, kind):
     except ValueError:  # their shapes differ
         return ""
     if numbers.dtype.kind not in "buif":
-        return ""
+        return "np.unique({}, return_inverse=True)[1]" if kind == "segments" and numbers.dtype.kind in "US" else ""
     if numbers.ndim > objects.ndim:
         return "np.stack({}.to_pylist())" if hasattr(value, "to_pylist") else "np.stack(list({}))"
     return f"{{}}.astype({'bool' if kind in ('mask', 'bool') else 'int' if kind in INTEGERS else 'float'})"

@@ -19,7 +19,7 @@ from attnpool_ref.contract.shapes import (
     shape_text,
     sizes_of,
 )
-from attnpool_ref.table.language import Argument, Excludes, Needs, arguments_of
+from attnpool_ref.table.language import Argument, Excludes, Needs, WithoutAxis, arguments_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +93,15 @@ def _resolve(row, values):
     batch = batch_of(name, arguments, given)
     sizes = sizes_of(row, arguments, given, values, batch)
     targets, limits = {}, {}
+    rows = {rule.argument for rule in row.relations if isinstance(rule, WithoutAxis)}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind in ("data", "index") and argument.batched:
             rank = len(own_axes(alternative(name, argument, value, batch)))
             targets[key] = batch + tuple(value.shape[value.ndim - rank :] if value.ndim else ())
         elif argument.kind in ("mask", "stretch"):
-            targets[key] = check_broadcast(name, argument, value, batch, sizes)
+            axes = np.delete(batch, values["axis"]).tolist() if key in rows else batch
+            targets[key] = check_broadcast(name, argument, value, tuple(axes), sizes)
         elif argument.kind == "int":
             limits[key] = check_lengths(name, key, value, values, given)
         elif argument.kind == "lengths":
@@ -107,7 +109,10 @@ def _resolve(row, values):
             targets[argument.mask] = full_shape(mask, batch, sizes)
             targets[key] = check_counts(name, argument, value, batch, sizes)
             limits[key] = sizes[mask[-1]]
-    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits, arguments)
+    dtype, wanted = _result_dtype(arguments, given), values.get("result_dtype")
+    if wanted is not None and dtype is not None and wanted.itemsize < dtype.itemsize:
+        raise ValueError(f"{name}: `result_dtype` is {wanted}, narrower than the arguments, needs None or {dtype}")
+    return Call(batch, sizes, dtype, targets, limits, arguments)
 
 
 def _agree(row, values):
@@ -125,6 +130,8 @@ def _substitutions(row, values, refusal):
     ``refusal`` is the message about the call.
     """
     given = {key: (argument, values[key]) for key, argument in row.arguments.items() if hasattr(values[key], "shape")}
+    yield from _of_heads(given, refusal)
+    yield from _of_packed_rows(row, values, given)
     for key, (argument, value) in given.items():
         shape = tuple(value.shape)
         if len(shape) > 1 and shape[-1] == 1 and refusal.startswith(f"{row.name}: `{key}` has "):
@@ -138,6 +145,36 @@ def _substitutions(row, values, refusal):
                 yield {key: None}, f"`segment_{row.name}(x, {ids}, {shape[0]})` for packed tokens", None
         if argument.kind == "mask":
             yield from _of_mask(key, argument, value, values, given, refusal)
+
+
+def _of_heads(given, refusal):
+    """Yields the substitution for queries, keys and values [B, L, H, c], whose heads belong before the tokens."""
+    data = {
+        key: value for key, (argument, value) in given.items() if argument.kind == "data" and len(argument.own) == 2
+    }
+    if len(data) < 2 or any(len(value.shape) < 4 for value in data.values()):
+        return
+    swapped = {}
+    for key, value in data.items():
+        *batch, length, heads, width = value.shape
+        swapped[key] = masks.with_shape(value, (*batch, heads, length, width))
+    first, *others = (f"`{key}.swapaxes(-2, -3)`" for key in data)
+    suggestion = f"{first}, and {' and '.join(others)}, as heads are an axis before the tokens"
+    yield swapped, suggestion, None
+    if "batch axes" in refusal:  # the mask may be wrong, too
+        yield swapped | {key: None for key, (argument, _) in given.items() if argument.kind == "mask"}, suggestion, None
+
+
+def _of_packed_rows(row, values, given):
+    """Yields the substitution for a batch [B, L, d] with segment numbers [B, L], of which each row is one call."""
+    numbers = [key for key, (argument, _) in given.items() if argument.kind == "segments"]
+    if len(numbers) != 1 or len(values[numbers[0]].shape) != 2:
+        return
+    packed = [key for key, (argument, _) in given.items() if given[numbers[0]][0].own[0] in argument.own]
+    tokens = f"x, {numbers[0]}"
+    code = f"jax.vmap(lambda {tokens}: {row.name}({tokens}, {values['num_segments']}))({tokens})"
+    rows = {key: masks.with_shape(values[key], tuple(values[key].shape)[1:]) for key in packed}
+    yield rows, f"`{code}`, for the segments of each row", None
 
 
 def _of_segments(key, argument, value, count, given):

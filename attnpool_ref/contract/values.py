@@ -44,10 +44,13 @@ def check_values(row, values, call, largest=LARGEST):
             count = call.sizes["num_segments"]
             wrong = _out_of_range(value, count - 1)
             if wrong is not None:
-                filled = f"to drop the tokens that `pack` appended, by `real = {key} < {count}`"
+                dropped = {
+                    count: f"to drop the tokens that `pack` appended, by `real = {key} < {count}`",
+                    -1: f"to drop the tokens of no segment, by `real = {key} >= 0`",
+                }
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
-                    f"{suggested([filled] if wrong == count else [])}"
+                    f"{suggested([dropped[wrong]] if wrong in dropped else [])}"
                 )
     check_not_zero(row.name, row, values)
 

@@ -50,6 +50,9 @@ ACTIVATIONS = {
 LARGEST = 2**31
 """Sizes in configurations must be smaller than this."""
 
+LIBRARIES = ("sentence_transformers", "pylate")
+"""Packages whose classes are read, in any of their modules: these differ between versions."""
+
 WITHOUT_EFFECT = ("Dropout", "MultiVectorMask")
 """Types of parts that are skipped: one acts only in training, one chooses the tokens of MaxSim, as the caller's mask does."""
 
@@ -124,11 +127,11 @@ def read(folder):
     stages, parameters, width = [], {}, None
     parts = all_parts(folder)
     for part in parts if parts and is_known(parts[0]) else parts[1:]:
-        kind = part["type"].rpartition(".")[2]
+        kind = _kind_of(part)
         if kind in WITHOUT_EFFECT:
             continue
         if kind not in _READERS:
-            raise ValueError(f"{NAME}: no module of attnpool has a part of the type {brief(part['type'])}")
+            raise ValueError(f"{NAME}: {_unknown(part, kind)}")
         own = _folder_of(folder, part, kind)
         config = folders.configuration(own) or {}
         stage, found, width = _READERS[kind](own, config, width, vector_of(stages))
@@ -141,8 +144,7 @@ def read(folder):
 
 def _how_to_get(folder):
     """Returns the message about a folder that does not exist, with two ways to download the model of that name."""
-    owned = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.is_dir()  # as "BAAI/bge-m3" is
-    name = "/".join(folder.parts) if owned else folder.name
+    name = folders.hub_name(folder) or folder.name  # such as "BAAI/bge-m3"
     whole = name if "/" in name else f"sentence-transformers/{name}"
     where = json.dumps(str(folder))
     return (
@@ -174,7 +176,23 @@ def all_parts(folder):
 
 def is_known(part):
     """Returns whether attnpool knows the type of a part, as one after an encoder."""
-    return part["type"].rpartition(".")[2] in _READERS
+    return _kind_of(part) in _READERS
+
+
+def _kind_of(part):
+    """Returns the last piece of a part's type if its class is one of a known library, else ""."""
+    library, _, path = part["type"].partition(".")
+    return path.rpartition(".")[2] if library in LIBRARIES else ""
+
+
+def _unknown(part, kind):
+    """Returns the message about a part after the encoder that attnpool does not know."""
+    type_ = brief(part["type"])
+    if not kind:
+        return f"the part {type_} is code of the model's own, which is not run here"
+    if kind == "HierarchicalTokenPooling":
+        return f"the part {type_} clusters tokens; remove it from modules.json, and see `attnpool find token pooling`"
+    return f"no module of attnpool has a part of the type {type_}"
 
 
 def _folder_of(folder, part, kind):
@@ -296,7 +314,7 @@ _READERS = {
     "Normalize": _normalize,
     "Dropout": None,
 }
-"""Readers by the last piece of a part's type, because the package before it differs between versions."""
+"""Readers by the name of a part's class."""
 
 
 def _tensors(folder, tensors, sizes):

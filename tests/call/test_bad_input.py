@@ -16,7 +16,14 @@ from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.table.language import Excludes, Needs, NotZero
 
 INTEGERS = ("int", "lengths", "index", "position")
-WRONG_OPTIONS = {"flag": ["yes", 2], "axis": [9, 1.5], "size": [-1, 1.5], "count": [-1, 1.5], "positive": [0, 1.5]}
+WRONG_OPTIONS = {
+    "flag": ["yes", 2],
+    "axis": [9, 1.5],
+    "dtype": ["int32", "float16"],
+    "size": [-1, 1.5],
+    "count": [-1, 1.5],
+    "positive": [0, 1.5],
+}
 
 
 def arguments_of(row):

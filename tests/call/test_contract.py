@@ -58,7 +58,7 @@ BAD = [
     Call("mean_pooling", "text").raises(TypeError, "`x` is a str, needs an array of numbers"),
     Call("mean_pooling", np.array([["a"]])).raises(TypeError, "`x` has dtype <U1, needs an array of numbers"),
     Call("attention_pooling", X, "text").raises(TypeError, "`mask` is a str, needs a boolean array"),
-    Call("cross_attention_pooling", X, X, scale=None).raises(TypeError, "`scale` is None, needs an array"),
+    Call("logsumexp_pooling", X, scale=None).raises(TypeError, "`scale` is None, needs an array"),
     # no such argument, or too few
     Call("mean_pooling", X, masks=MASK).raises(
         TypeError, "got an unexpected keyword argument 'masks'; did you mean `mask`?"
@@ -79,7 +79,9 @@ BAD = [
         ValueError, "`weights` has dtype bool, needs numbers; did you mean `mask=`?"
     ),
     Call("lengths_to_mask", np.ones(3, np.float32), 5).raises(
-        ValueError, "`lengths` has dtype float32, needs integers; did you mean `lengths.astype(int)`?"
+        ValueError,
+        "`lengths` has dtype float32, needs integers; did you mean `lengths.astype(int)`, or "
+        "`np.round(lengths * L).astype(int)` for shares of L tokens?",
     ),
     # masks
     Call("mean_pooling", X, MASK * 1j).raises(

@@ -2,6 +2,7 @@
 
 import re
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -55,6 +56,10 @@ class Frame:
         return X
 
 
+HEADS = np.ones((3, 5, 2, 4), np.float32)
+"""Tokens before heads, as jax.nn.dot_product_attention takes them."""
+
+
 class Column:
     """As pandas has one whose NumPy array holds objects, such as lists or nullable integers."""
 
@@ -68,6 +73,13 @@ class Column:
 
     def __array__(self, dtype=None, copy=None):
         return self.to_numpy()
+
+
+class Series(Column):
+    """A column that is one of pandas."""
+
+
+Series.__module__ = "pandas.core.series"
 
 
 class ListArray(Column):
@@ -258,6 +270,57 @@ BAD = [
         "`segment_ids` has the value 2, needs 0 to `num_segments` - 1 = 1; "
         "did you mean to drop the tokens that `pack` appended, by `real = segment_ids < 2`?",
     ),
+    Call("segment_mean_pooling", PACKED, np.array([0] * 8 + [-1]), 2).raises(
+        ValueError,
+        "`segment_ids` has the value -1, needs 0 to `num_segments` - 1 = 1; "
+        "did you mean to drop the tokens of no segment, by `real = segment_ids >= 0`?",
+    ),
+    Call("segment_mean_pooling", PACKED, np.array(list("aaabbcccc")), 3).raises(
+        TypeError,
+        f"`segment_ids` has dtype <U1, {NO_ARRAY}; did you mean `np.unique(segment_ids, return_inverse=True)[1]`?",
+    ),
+    Call("segment_mean_pooling", PACKED, np.array(list("aaabbcccc"), object), 3).raises(
+        TypeError,
+        f"`segment_ids` has dtype object, {NO_ARRAY}; did you mean `np.unique(segment_ids, return_inverse=True)[1]`?",
+    ),
+    Call("segment_mean_pooling", PACKED, Series(*"aaabbcccc"), 3).raises(
+        TypeError, f"`segment_ids` is a Series, {NO_ARRAY}; did you mean `pd.factorize(segment_ids)[0]`?"
+    ),
+    Call("segment_mean_pooling", PACKED, OF_PACKED).raises(
+        TypeError, "missing a required argument: 'num_segments', such as `segment_ids.max() + 1`"
+    ),
+    Call("segment_mean_pooling", X, np.zeros((3, 5), int), 2).raises(
+        ValueError,
+        "`x` has shape (3, 5, 4), needs [N, d]; did you mean `jax.vmap(lambda x, segment_ids: "
+        "segment_mean_pooling(x, segment_ids, 2))(x, segment_ids)`, for the segments of each row?",
+    ),
+    Call("pad", [X[0], np.array([])]).raises(
+        ValueError,
+        "`sequences[1]` has shape (0,), needs [L, d]; did you mean `[np.reshape(each, (-1, 4)) for each in sequences]`?",
+    ),
+    # heads after the tokens, and relative lengths
+    Call("dot_product_attention", HEADS[:, :4], HEADS, HEADS, REAL).raises(
+        ValueError,
+        "`key` has batch axes (3, 5) but `query` has (3, 4); batch axes are equal or absent, none is stretched; "
+        "did you mean `query.swapaxes(-2, -3)`, and `key.swapaxes(-2, -3)` and `value.swapaxes(-2, -3)`, as heads are an "
+        "axis before the tokens?",
+    ),
+    Call("dot_product_attention", HEADS, HEADS, HEADS, np.ones((3, 1, 5, 5), bool)).raises(
+        ValueError,
+        "`mask` has shape (3, 1, 5, 5), needs a shape that broadcasts to [..., n, m] = (3, 5, 2, 2); "
+        "did you mean `query.swapaxes(-2, -3)`, and `key.swapaxes(-2, -3)` and `value.swapaxes(-2, -3)`, as heads are an "
+        "axis before the tokens?",
+    ),
+    *(
+        Call("mean_pooling", X, lengths=np.array(lengths)).raises(
+            ValueError, f"`lengths` has dtype float64, needs integers{meant}"
+        )
+        for lengths, meant in (
+            ([1.0, 0.4, 0.0], "; did you mean `np.round(lengths * L).astype(int)` for shares of L tokens?"),
+            ([5.0, 2.0, 0.0], "; did you mean `lengths.astype(int)`?"),
+            ([4.5, 2.0, 0.0], ""),
+        )
+    ),
     # other libraries
     Call("mean_pooling", Tensor()).raises(
         TypeError, f"`x` is a Tensor, {NO_ARRAY}; did you mean `x.detach().cpu().float().numpy()`?"
@@ -286,6 +349,26 @@ def test_following_a_suggestion_gives_what_was_meant(package):
     assert np.array_equal(package.mean_pooling(x, lengths=counts[:, 0]), meant)
     ids = np.repeat(np.arange(3), counts[:, 0])
     assert np.allclose(package.segment_mean_pooling(x[REAL], ids, 3), meant, atol=1e-6)
+
+
+@every_package
+def test_following_a_suggestion_about_packed_tokens_gives_what_was_meant(package):
+    keys = np.repeat(["b", "a", "c", "d"], np.diff(OFFSETS))
+    meant = package.segment_mean_pooling(PACKED, OF_PACKED, 4)
+    ids = np.unique(keys, return_inverse=True)[1]
+    assert np.array_equal(package.segment_mean_pooling(PACKED, ids, ids.max() + 1), np.asarray(meant)[[1, 0, 2, 3]])
+    dropped = np.where(OF_PACKED == 3, -1, OF_PACKED)
+    real = dropped >= 0
+    assert np.array_equal(package.segment_mean_pooling(PACKED[real], dropped[real], 3), np.asarray(meant)[:3])
+    columns = [np.reshape(each, (-1, 4)) for each in ([[1.0, 2, 3, 4]], [])]
+    assert np.array_equal(package.pad(columns)[1], [[True], [False]])
+
+
+def test_following_a_suggestion_about_rows_of_packed_tokens_gives_what_was_meant():
+    x, segment_ids = np.stack([PACKED, PACKED[::-1]]), np.stack([OF_PACKED, OF_PACKED[::-1]])
+    pool = jax.vmap(lambda x, segment_ids: attnpool_flax.segment_mean_pooling(x, segment_ids, 4))
+    meant = attnpool_ref.segment_mean_pooling(PACKED, OF_PACKED, 4)
+    assert np.allclose(pool(x, segment_ids), [meant, meant], atol=1e-5)
 
 
 @every_package

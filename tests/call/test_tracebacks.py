@@ -130,6 +130,10 @@ def test_an_error_of_a_callers_function_keeps_its_frames(package):
         assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "normalizer"
 
 
+POLARITY = "? True is a real token here"
+LAST_BUT_ONE = "tokens are on the last axis but one"
+
+
 @every_package
 @pytest.mark.parametrize(
     ("function", "keyword", "meant"),
@@ -142,6 +146,31 @@ def test_an_error_of_a_callers_function_keeps_its_frames(package):
             "; did you mean `mask=~key_padding_mask`? True is a real token here",
         ),
         ("mean_pooling", "padding_mask", "; did you mean `mask=padding_mask`? True is a real token here"),
+        ("mean_pooling", "src_key_padding_mask", f"; did you mean `mask=~src_key_padding_mask`{POLARITY}"),
+        ("mean_pooling", "paddings", f"; did you mean `mask=paddings == 0`{POLARITY}"),
+        ("mean_pooling", "attn_mask", f"; did you mean `mask=attn_mask`{POLARITY}"),
+        ("mean_pooling", "wav_lens", "; did you mean `lengths=np.round(wav_lens * L).astype(int)`?"),
+        ("mean_pooling", "where", "; did you mean `mask`?"),
+        ("mean_pooling", "axis", f"; {LAST_BUT_ONE}: `x.swapaxes(axis, -2)` for another axis"),
+        ("mean_pooling", "dim", f"; {LAST_BUT_ONE}: `x.swapaxes(dim, -2)` for another axis"),
+        ("mean_pooling", "keepdims", "; the result has no axis of tokens: `[..., None, :]` adds one"),
+        ("dot_product_attention", "paddings", f"; did you mean `mask=paddings[..., None, :] == 0`{POLARITY}"),
+        (
+            "dot_product_attention",
+            "key_padding_mask",
+            f"; did you mean `mask=~key_padding_mask[..., None, :]`{POLARITY}",
+        ),
+        ("dot_product_attention", "key_value_seq_lengths", "; did you mean `lengths`?"),
+        (
+            "dot_product_attention",
+            "is_causal",
+            "; did you mean `mask=np.tril(np.ones((n, m), bool))`, with n queries and m keys?",
+        ),
+        (
+            "cross_attention_pooling",
+            "key_padding_mask",
+            f"; did you mean `x_mask=~key_padding_mask` or `y_mask=~key_padding_mask`{POLARITY}",
+        ),
         ("mean_pooling", "other", "; it takes `x`, `mask`, `lengths`"),
         ("l2_normalize", "dim", "; did you mean `axis`?"),
         ("layer_norm", "eps", "; did you mean `epsilon`?"),

@@ -17,7 +17,20 @@ from attnpool_ref.table import names
 
 PAGE = ROOT / "attnpool_ref" / "table" / "names.md"
 ENTRIES = names.entries()
-NUMPY = {"abs", "arange", "broadcast_to", "concatenate", "log1p", "relu", "sqrt", "swapaxes", "tanh", "where", "zeros"}
+NUMPY = {
+    "abs",
+    "arange",
+    "broadcast_to",
+    "concatenate",
+    "einsum",
+    "log1p",
+    "relu",
+    "round",
+    "sqrt",
+    "stack",
+    "swapaxes",
+}
+NUMPY |= {"tanh", "where", "zeros"}
 FOREIGN = {*NUMPY, "f", "g"}
 """Functions that a call may use besides those of attnpool: NumPy's and JAX's, and f and g of the reader."""
 
@@ -99,6 +112,23 @@ FIRST = {
     **{"multiple queries": "multiple queries", "per-feature mask": "missing values", "dropout": "attention dropout"},
     **{"speaker masks": "speaker masks", "masked mean": "mean pooling", "masked max": "max pooling"},
     **dict.fromkeys(["tfidf", "tf-idf", "tf idf", "inverse document frequency"], "IDF-weighted mean"),
+    **{"GlobalAveragePooling1D": "mean pooling", "GlobalMaxPooling1D": "max pooling"},
+    **dict.fromkeys(["DINOv3", "registers", "patch tokens"], "special tokens"),
+    **{"ModernBERT": "ModernBERT", "EmbeddingGemma": "EmbeddingGemma", "Matryoshka": "Matryoshka", "ESM": "ESM"},
+    **dict.fromkeys(["GritLM", "LLM2Vec", "skip instruction"], "include_prompt=False"),
+    **dict.fromkeys(["wav2vec2", "WavLM", "weighted layer sum"], "wav2vec2"),
+    **dict.fromkeys(["DIN", "Deep Interest Network"], "DIN; "),
+    **{"gate_nn": "GlobalAttention of a packed batch", "segment_csr": "segment_csr"},
+    **{"VariancePreservingAggregation": "mean_sqrt_len_tokens", "TFLite": "TFLite", "LiteRT": "TFLite"},
+    **dict.fromkeys(["relative lengths", "wav_lens"], "relative lengths"),
+    **{"masked loss": "masked loss", "late chunking": "late chunking", "token pooling": "token pooling"},
+    **{"LEMUR": "LEMUR", "efficient probing": "efficient probing", "MHFA": "MHFA", "xi-vector": "xi-vector"},
+    **{"MILLET": "MILLET", "additive MIL": "additive MIL", "DTFD": "DTFD", "ACMIL": "DTFD", "GMT": "TransMIL"},
+    **{"CaiT": "CaiT", "Q-Former": "Perceiver resampler", "Honeybee": "Perceiver resampler"},
+    **{"TokenLearner": "TokenLearner", "slot attention": "slot attention", "keepdim": "axis", "axis": "axis"},
+    **{"LastNTokenPooling": "LastNTokenPooling", "polars": "columns of vectors", "Arrow": "columns of vectors"},
+    **{"pandas": "groupby", "freezing": "freezing", "weight decay": "freezing", "InternVL": "InternVL"},
+    **{"Perception Encoder": "MAP head", "FEATHER": "gated attention MIL"},
     **{"generalized mean": "GeM", "generalised mean": "GeM", "k largest": "top-k MIL", "logmeanexp": "LSE pooling"},
 }
 """Words, and the name that they find first."""
@@ -110,9 +140,28 @@ def test_words_find_what_they_name_first():
     assert {words: found[words].stdout[: len(first)] for words, first in FIRST.items()} == FIRST
 
 
-@pytest.mark.parametrize("words", ["Berts pooling", "registers", "... -", "bahdanov attention", "qqqqqqqq"])
+@pytest.mark.parametrize("words", ["Berts pooling", "ncept", "... -", "bahdanov attention", "qqqqqqqq"])
 def test_nothing_found_says_the_nearest_names(words):
     result = run("find", *words.split())
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Nothing is called ")
     assert ("Near it: Bahdanau attention" in result.stderr) == (words == "bahdanov attention")
+
+
+def test_a_part_of_a_word_is_no_answer():
+    assert [entry.names[0] for entry in finding.search(["DIN"], ENTRIES)] == ["DIN"]
+    assert [entry.names[0] for entry in finding.search(["keepdim"], ENTRIES)] == ["axis"]
+    assert "HopfieldPooling" in finding.search(["hopfield", "pool"], ENTRIES)[0].names
+
+
+def test_find_shows_the_best_five_and_the_command_for_all():
+    words = ["attention", "pooling"]
+    found = finding.search(words, ENTRIES)
+    names_of = [entry.names[0] for entry in found]
+    best, everything = run("find", *words).stdout, run("find", "--all", *words).stdout
+    assert len(found) > finding.BEST + 1
+    for printed, expected in ((best, names_of[:5]), (everything, names_of)):
+        first = [line.split("; ")[0] for line in printed.splitlines() if line and not line.startswith(" ")]
+        assert [name for name in first if name in names_of] == expected
+    assert f"{len(found) - 5} more: attnpool find --all attention pooling" in best
+    assert "--all" not in everything

@@ -116,7 +116,7 @@ def test_inspect_says_what_lacks_where_a_head_nearly_fits(tmp_path):
 
 
 def test_inspect_knows_a_model_of_sentence_transformers(tmp_path):
-    (tmp_path / "modules.json").write_text('[{"type": "x.Pooling", "path": ""}]')
+    (tmp_path / "modules.json").write_text('[{"type": "sentence_transformers.models.Pooling", "path": ""}]')
     (tmp_path / "config.json").write_text('{"embedding_dimension": 4, "pooling_mode": "mean"}')
     status, shown = run("inspect", tmp_path)
     assert status == 0
@@ -138,6 +138,7 @@ def test_inspect_takes_the_mapping_that_torch_load_returns_and_tells_a_prefix(ca
         assert inspect(checkpoint | {key: tensors}) == 0
         shown = capsys.readouterr().out
         assert f"the mapping holds:\n  siglip  MAPHead  prefix '{key}/vision_model.head.'\n" in shown
+        assert "\n    the head of SigLIP and SigLIP 2 in Hugging Face's transformers\n" in shown
         assert 'attnpool_flax.load(source, "siglip", num_heads=...)' in shown
     clam = {f"attention_net.3.{name}": np.ones(shape) for name, shape in BARE.items()}
     assert inspect(checkpoint | {"state_dict": clam}) == 1

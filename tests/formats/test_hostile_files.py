@@ -7,6 +7,7 @@ import struct
 import tracemalloc
 import zipfile
 
+import ml_dtypes
 import numpy as np
 import pytest
 from formats import heads
@@ -165,9 +166,23 @@ def test_a_head_is_read_beside_dtypes_that_numpy_does_not_have(tmp_path):
     header["a"] = ONE | {"data_offsets": [at, at + 8]}
     tensors = opened(written(tmp_path, "x.safetensors", safe(header, b"\0" * (at + 8)))).tensors
     assert tensors["a"].read().tolist() == [0, 0]
-    for kind in kinds:
-        with pytest.raises(ValueError, match=f"'{kind}' has dtype {kind}, which NumPy does not have"):
+    for kind in kinds.keys() - safetensors.FLOAT8.keys():
+        with pytest.raises(ValueError, match=f"^x.safetensors: '{kind}' has dtype {kind}, which NumPy does not have"):
             tensors[kind].read()
+
+
+def test_a_head_in_float8_is_read_as_float32_of_the_same_values(tmp_path, monkeypatch):
+    values = np.array([1.5, -0.25, 448.0])
+    for kind, name in safetensors.FLOAT8.items():
+        bits = values.astype(getattr(ml_dtypes, name)).tobytes()
+        header = {"a": {"dtype": kind, "shape": [3], "data_offsets": [0, 3]}}
+        read = opened(written(tmp_path, "x.safetensors", safe(header, bits))).tensors["a"].read()
+        expected = np.frombuffer(bits, getattr(ml_dtypes, name)).astype(np.float32)
+        assert read.dtype == np.float32
+        np.testing.assert_array_equal(read, expected)
+    monkeypatch.setattr(safetensors.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"'a' has dtype F8_E5M2FNUZ, which NumPy does not have; install ml_dtypes$"):
+        opened(tmp_path / "x.safetensors").tensors["a"].read()
 
 
 def test_a_safetensors_file_cut_anywhere_is_refused(tmp_path):
@@ -225,7 +240,7 @@ def test_an_index_that_leads_out_of_its_folder_is_refused(name, tmp_path):
     for source in (folder, index):
         with pytest.raises(ValueError, match="leads out of its folder"):
             opened(source)
-    (folder / "modules.json").write_text(json.dumps([{"type": "x.Pooling", "path": name}]))
+    (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.Pooling", "path": name}]))
     with pytest.raises(ValueError, match="leads out of its folder"):
         formats.read(folder, "sentence_transformers")
 

@@ -101,7 +101,10 @@ def test_it_is_refused_within_a_model_of_sentence_transformers(name, kind, tmp_p
     for folder, config in (("1_Pooling", pooling), ("2_Dense", {})):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "config.json").write_text(json.dumps(config))
-    parts = [{"type": "x.Pooling", "path": "1_Pooling"}, {"type": "x.Dense", "path": "2_Dense"}]
+    parts = [
+        {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+        {"type": "sentence_transformers.models.Dense", "path": "2_Dense"},
+    ]
     (tmp_path / "modules.json").write_text(json.dumps(parts))
     (tmp_path / name).unlink(missing_ok=True)
     KINDS[kind](tmp_path / name)

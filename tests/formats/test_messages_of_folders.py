@@ -91,6 +91,47 @@ def test_a_folder_without_tensors_or_with_too_many_is_refused(tmp_path):
     refused("has 2 .safetensors files and no index; name one: a.safetensors", "siglip", tmp_path, num_heads=2)
 
 
+def test_a_checkpoint_of_orbax_and_a_name_on_a_hub_are_refused_with_what_to_write(tmp_path, monkeypatch):
+    step = tmp_path / "checkpoint" / "3"
+    step.mkdir(parents=True)
+    (step / "_METADATA").touch()
+    code = re.escape(f"give `orbax.checkpoint.StandardCheckpointer().restore({str(step)!r})`")
+    for folder in (step, step.parent):
+        refused(f"^{folder.name} is a checkpoint of Orbax, which is not read here; {code}$", "siglip", folder)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"nothing is downloaded. Get it by `hf download google/siglip --local"):
+        formats.read("google/siglip", "siglip")
+    for name in ("head.safetensors", "checkpoint/head.safetensors", "models/head.safetensors"):
+        with pytest.raises(FileNotFoundError, match=r"nothing is downloaded$"):
+            formats.read(name, "siglip")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (
+            "custom_pooling.Pooling",
+            "^sentence_transformers: the part 'custom_pooling.Pooling' is code of the model's own",
+        ),
+        ("Pooling", "^sentence_transformers: the part 'Pooling' is code of the model's own, which is not run here$"),
+        (
+            "sentence_transformers.multi_vector_encoder.modules.HierarchicalTokenPooling",
+            "HierarchicalTokenPooling' clusters tokens; remove it from modules.json, and see `attnpool find token pooling`$",
+        ),
+        ("sentence_transformers.sentence_transformer.modules.pooling.Pooling", None),
+        ("pylate.models.Pooling", None),
+    ],
+)
+def test_a_part_is_read_by_its_library_and_never_by_its_last_name_only(kind, message, tmp_path):
+    listed = json.loads((model(tmp_path, POOLING) / "modules.json").read_text())
+    listed[1]["type"] = kind
+    (tmp_path / "modules.json").write_text(json.dumps(listed))
+    if message is None:
+        assert formats.read(tmp_path, "sentence_transformers").options["stages"][0].modes == ("mean",)
+    else:
+        refused(message, "sentence_transformers", tmp_path)
+
+
 def model(path, *parts, **files):
     """A folder as sentence-transformers writes it; parts are (type, configuration, tensors)."""
     listed = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]

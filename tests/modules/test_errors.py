@@ -111,6 +111,15 @@ REFUSED = {
         ),
         "AdditiveAttentionPool: sizes are passed by keyword: `AdditiveAttentionPool(hidden_features=hidden_features)`; takes "
         "`in_features` from the first input in Linen: leave it out": lambda: linen.AdditiveAttentionPool(8, 4),
+        "CrossAttentionPool: sizes are passed by keyword: `CrossAttentionPool(x_features=4, y_features=6, qk_features=8)`": lambda: (
+            attnpool_flax.CrossAttentionPool(4, 6, 8)
+        ),
+        "AttentionPool: sizes are passed by keyword: `AttentionPool(in_features=4, qk_features=8, rngs=rngs)`": lambda: (
+            attnpool_flax.AttentionPool(4, 8, nnx.Rngs(0))
+        ),
+        "unexpected keyword argument 'in_features'; did you mean `x_features` or `y_features`?": lambda: (
+            attnpool_flax.CrossAttentionPool(in_features=4)
+        ),
         "MAPHead: always has one query; `MultiHeadAttentionPool` and other heads take `num_queries`": nnx_of(
             "MAPHead", num_queries=None
         ),

@@ -1,6 +1,7 @@
 """How parameters start: shapes, variances and partitioning that initialisers see and decide."""
 
 import functools
+import inspect
 import math
 
 import chex
@@ -121,3 +122,68 @@ def test_partitioning_of_an_initialiser_becomes_the_parameters():
     assert specs["key_kernel"] == jax.sharding.PartitionSpec("rows", "columns")
     assert specs["query"] == jax.sharding.PartitionSpec("rows")
     chex.assert_shape(nn.unbox(boxed)["params"]["query"], (4,))
+
+
+SATURATED = {
+    "CrossAttentionPool": "over 0.9",
+    "CodeWiseAttention": "None is 1/sqrt(d), which gives it less than half",
+    "MaskAttention": "None is 1/sqrt(d), which gives it less than half",
+    "TanhSumAttention": "most of the weight",
+}
+"""Modules of which a fresh one gives most weight to one of 40 unit normal tokens, and the words of their help about it."""
+
+
+def largest_weight(name, **options):
+    """Returns the mean over the rows of the largest weight of a fresh module on 40 unit normal tokens of width 64."""
+    kind = getattr(attnpool_flax, name)
+    parameters, call = inspect.signature(kind).parameters, inspect.signature(kind.__call__).parameters
+    required = {
+        key: 4 if key == "num_heads" else 40 if key in ("num_slots", "num_fields") else 64
+        for key, each in parameters.items()
+        if each.default is each.empty and key != "rngs"
+    }
+    rngs = {"rngs": nnx.Rngs(0)} if "rngs" in parameters else {}
+    random = np.random.default_rng(0)
+    one = ("target",) if name == "FieldAttentionPool" else ()
+    data = {
+        key: jnp.asarray(random.standard_normal((8, 64) if key in one else (8, 40, 64)), jnp.float32)
+        for key, each in call.items()
+        if key != "self" and each.default is each.empty
+    }
+    _, weights = kind(**required | options, **rngs)(**data, return_weights=True)
+    return max(float(jnp.max(each, -1).mean()) for each in jax.tree.leaves(weights))
+
+
+def test_a_fresh_module_spreads_its_weights_or_its_help_says_why_not():
+    names = [
+        name
+        for name in SPECS
+        if "return_weights" in inspect.signature(getattr(attnpool_flax, name).__call__).parameters
+        and name not in ("WeightedPool", "VLADPool")  # whose weights are not those of tokens
+    ]
+    assert len(names) > 15 and set(SATURATED) <= set(names)
+    options = {"AttentiveProbe": {"hidden_features": 64}}
+    saturated = {name for name in names if largest_weight(name, **options.get(name, {})) > 0.5}
+    assert saturated == set(SATURATED)
+    for name, words in SATURATED.items():
+        assert words in " ".join((getattr(attnpool_flax, name).__doc__ or words).split())
+    for name in ("CodeWiseAttention", "MaskAttention"):
+        assert largest_weight(name, scale=None) < 0.5
+    kernels = dict.fromkeys(("x_features", "y_features", "qk_features"), 64)
+    assert largest_weight("CrossAttentionPool", **kernels) < 0.1
+
+
+def test_cross_attention_pool_takes_the_mean_with_kernels_and_the_notebook_without():
+    x, y = np.random.default_rng(0).standard_normal((2, 3, 5, 4)).astype(np.float32)
+    for module in (attnpool_flax.CrossAttentionPool(), attnpool_flax.CrossAttentionPool(reduction="sum", scale=1.0)):
+        got = module(x, y)
+        chex.assert_trees_all_equal(got, attnpool_flax.cross_attention_pooling(x, y))
+    sizes = {"x_features": 4, "y_features": 4, "qk_features": 9}
+    pool = attnpool_flax.CrossAttentionPool(**sizes, rngs=nnx.Rngs(0))
+    of_linen = linen.CrossAttentionPool(qk_features=9)
+    variables = {"params": {"x_kernel": pool.x_kernel[...], "y_kernel": pool.y_kernel[...]}}
+    expected = attnpool_flax.cross_attention_pooling(
+        x, y, x_kernel=pool.x_kernel[...], y_kernel=pool.y_kernel[...], reduction="mean", scale=1 / 3
+    )
+    for got in (pool(x, y), of_linen.apply(variables, x, y)):
+        chex.assert_trees_all_close(got, expected, rtol=1e-6)

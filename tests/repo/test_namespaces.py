@@ -97,7 +97,7 @@ def calls_of(function, row, size=2):
     choices = [{}]
     for name, allowed in row.options.items():
         values = (
-            {"flag": (row.takes(name, True),), "axis": (-1,)}.get(allowed, (size,))
+            {"flag": (row.takes(name, True),), "axis": (-1,), "dtype": ("float64",)}.get(allowed, (size,))
             if isinstance(allowed, str)
             else allowed
         )

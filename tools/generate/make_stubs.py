@@ -23,7 +23,7 @@ from attnpool_ref.table.language import OrFunction
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIRST_LINE = "# Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand."
-STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int"}
+STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int", "dtype": "DTypeLike"}
 OF_JAX = {"axis_name": "str | tuple[str, ...] | None", "precision": "PrecisionLike"}
 """Arguments that only the implementations have."""
 
@@ -40,13 +40,13 @@ class Language:
 LANGUAGES = {
     "attnpool_ref": Language(
         header="from collections.abc import Callable, Iterable\nfrom typing import Any, Final, Literal, TypeVar, overload\n\n"
-        "import numpy as np\nfrom numpy.typing import ArrayLike, NDArray",
+        "import numpy as np\nfrom numpy.typing import ArrayLike, DTypeLike, NDArray",
         result="NDArray[Any]",
         mask_result="NDArray[np.bool_]",
     ),
     "attnpool_flax": Language(
         header="from collections.abc import Callable, Iterable\nfrom typing import Any, Final, Literal, Protocol, TypeVar, overload\n\n"
-        "import jax.typing\nfrom flax.typing import Dtype\nfrom jax import Array\nfrom jax.lax import PrecisionLike\n"
+        "import jax.typing\nfrom numpy.typing import DTypeLike\nfrom flax.typing import Dtype\nfrom jax import Array\nfrom jax.lax import PrecisionLike\n"
         "from attnpool_flax.modules.sentences import SentencePool",
         result="Array",
         mask_result="Array",

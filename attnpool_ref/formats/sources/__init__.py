@@ -44,7 +44,10 @@ def opened(source):
     if path.is_dir():
         return folders.opened(path)
     if not path.exists():
-        raise FileNotFoundError(f"there is no file or folder {str(path)!r}; nothing is downloaded")
+        raise FileNotFoundError(
+            f"there is no file or folder {str(path)!r}; nothing is downloaded"
+            + (f". Get it by {folders.download(path)}" if folders.hub_name(path) else "")
+        )
     if path.name.endswith(".safetensors.index.json"):
         return Opened(path.name, folders.sharded(path))
     if path.suffix == ".safetensors":

@@ -31,6 +31,19 @@ def remedy(name):
     return next(texts, None)
 
 
+def hub_name(path):
+    """Returns "owner/name" for a path that does not exist and looks like a model's name on a hub; else ""."""
+    owned = (
+        len(path.parts) == 2 and not path.is_absolute() and not path.parent.is_dir() and not path.suffix[1:].isalpha()
+    )
+    return "/".join(path.parts) if owned else ""
+
+
+def download(path):
+    """Returns the command that downloads the model of this name into the folder of the same path."""
+    return f"`hf download {hub_name(path)} --local-dir {path}`"
+
+
 def opened(folder):
     """Opens a folder: its tensors and its configuration.
 
@@ -138,4 +151,10 @@ def _tensors_of(folder):
             f"{folder.name} has {unread[0]} and no .safetensors file; it {remedy(unread[0])}, "
             "or write the folder again with its library, which now writes .safetensors"
         )
+    for pattern in ("_METADATA", "*/_METADATA", "*/*/_METADATA"):
+        for found in sorted(folder.glob(pattern)):
+            raise ValueError(
+                f"{folder.name} is a checkpoint of Orbax, which is not read here; give "
+                f"`orbax.checkpoint.StandardCheckpointer().restore({str(found.parent.absolute())!r})`"
+            )
     raise ValueError(f"{folder.name} has no .safetensors file; other files are not read out of a folder")

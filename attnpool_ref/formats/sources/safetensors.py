@@ -35,6 +35,14 @@ DTYPES = {
 }
 """NumPy's names of dtypes by those of the format; bfloat16 is read as uint16 with the same bits."""
 
+FLOAT8 = {
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}
+"""Names in ml_dtypes of the dtypes of 8 bits, which are read as float32 of the same values if it is installed."""
+
 BITS = {kind: 8 * np.dtype(dtype).itemsize for kind, dtype in DTYPES.items()} | {
     "F4": 4,
     "F6_E2M3": 6,
@@ -72,12 +80,14 @@ def save(tensors, target, framework=""):
         write(file, tensors, framework)
 
 
-def write(file, tensors, framework=""):
+def write(file, tensors, framework="", metadata=None):
     """Writes arrays by name into an open file; raises a ValueError for a dtype that the format lacks.
 
-    ``framework`` is the entry ``format`` of the header, such as "pt"; "" for none.
+    ``framework`` is the entry ``format`` of the header's metadata, such as "pt", "" for none; ``metadata`` has more
+    entries, texts by name.
     """
-    entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
+    known = ({"format": framework} if framework else {}) | (metadata or {})
+    entries, parts, offset = {"__metadata__": known} if known else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)
         entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [offset, offset + stored.nbytes]}
@@ -155,11 +165,17 @@ def _check_tiling(file, header, length):
 
 def _read(file, name, entry, start):
     kind, (begin, end) = entry["dtype"], entry["data_offsets"]
-    if kind not in DTYPES:
-        raise _refused(file, f"{brief(name)} has dtype {printable(kind)}, which NumPy does not have")
+    narrow = kind in FLOAT8 and importlib.util.find_spec("ml_dtypes") is not None
+    if kind not in DTYPES and not narrow:
+        repair = "install ml_dtypes" if kind in FLOAT8 else "store it as float32"
+        raise ValueError(f"{file.name}: {brief(name)} has dtype {printable(kind)}, which NumPy does not have; {repair}")
     raw = file.read(start + begin, end - begin)
     if len(raw) != end - begin:
         raise _refused(file, f"{brief(name)} is cut off")
+    if narrow:
+        import ml_dtypes
+
+        return np.frombuffer(raw, getattr(ml_dtypes, FLOAT8[kind])).astype(np.float32).reshape(entry["shape"])
     array = np.frombuffer(bytearray(raw), DTYPES[kind]).reshape(entry["shape"])  # bytes would make it read-only
     return bfloat16(array) if kind == "BF16" else array.astype(array.dtype.newbyteorder("="), copy=False)
 

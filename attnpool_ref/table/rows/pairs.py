@@ -6,7 +6,7 @@ ROWS = of_family(
     "pairs",
     cross_attention_pooling=dict(
         shapes="x[..., L, d] y[..., T, e] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
-        "y_lengths?:lengths[...] x_kernel?[d, c] y_kernel?[e, c] scale[] x_dropout_multiplier?~[..., L] "
+        "y_lengths?:lengths[...] x_kernel?[d, c] y_kernel?[e, c] scale?[] x_dropout_multiplier?~[..., L] "
         "y_dropout_multiplier?~[..., T] -> ([..., d], [..., e])",
         weights="([..., L], [..., T])",
         source="notebook000",
@@ -19,7 +19,7 @@ ROWS = of_family(
     ),
     cross_attention_pooling_all_pairs=dict(
         shapes="x[B, L, d] y[C, T, e] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] "
-        "x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([B, C, d], [B, C, e])",
+        "x_kernel?[d, c] y_kernel?[e, c] scale?[] -> ([B, C, d], [B, C, e])",
         weights="([B, C, L], [B, C, T])",
         source="notebook000",
         equation="(o_x, o_y)_bc = cross_attention_pooling(x_b, y_c)",
@@ -29,7 +29,7 @@ ROWS = of_family(
     ),
     code_wise_attention=dict(
         shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] query_lengths?:lengths[...] "
-        "context_mask?[..., n] context_lengths?:lengths[...] scale[] -> [..., d]",
+        "context_mask?[..., n] context_lengths?:lengths[...] scale?[] -> [..., d]",
         weights="[..., n]",
         source="yue2021",
         equation="o = sum_i w_i d_i, w = softmax_i(max_j scale d_i . g_j), d the context, g the query",
@@ -39,7 +39,7 @@ ROWS = of_family(
     ),
     mask_attention=dict(
         shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] query_lengths?:lengths[...] "
-        "context_mask?[..., n] context_lengths?:lengths[...] scale[] -> [..., n, d]",
+        "context_mask?[..., n] context_lengths?:lengths[...] scale?[] -> [..., n, d]",
         weights="[..., n, k]",
         source="yue2021",
         equation="o_i = sum_j w_ij c_j, w_i = softmax_j(scale d_i . c_j), d the context, c the query",
@@ -61,14 +61,33 @@ ROWS = of_family(
         "y_lengths?:lengths[...] -> [...]",
         source="khattab2020",
         equation="s = sum over real l of max over real t of x_l . y_t",
-        options={"mean": "flag"},
+        options={"mean": "flag", "result_dtype": "dtype"},
         facts={"ties"},
+    ),
+    muvera_query_encoding=dict(
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] planes:constant[R, b, d] projection?[R, d, p] "
+        "-> [..., R*2^b*p]",
+        source="muvera2024",
+        equation="block (r, c) = (sum of the real x_l in bucket c) P_r; bit j of the bucket of x_l is [planes_rj . x_l > 0]",
+        rules=("p=d unless projection", "b at most 12"),
+        layouts=("segments",),
+    ),
+    muvera_document_encoding=dict(
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] planes:constant[R, b, d] projection?[R, d, p] "
+        "-> [..., R*2^b*p]",
+        source="muvera2024",
+        equation="block (r, c) = (mean of the real x_l in bucket c, or of none the x_l with the most bits of c) P_r; "
+        "buckets as in muvera_query_encoding",
+        rules=("p=d unless projection", "b at most 12"),
+        layouts=("segments",),
+        ordered="always",
+        averaged=None,
     ),
     maxsim_score_all_pairs=dict(
         shapes="x[B, L, d] y[C, T, d] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] -> [B, C]",
         source="khattab2020",
         equation="s_bc = maxsim_score(x_b, y_c)",
-        options={"mean": "flag"},
+        options={"mean": "flag", "result_dtype": "dtype"},
         facts={"ties"},
     ),
 )

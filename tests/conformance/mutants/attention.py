@@ -333,3 +333,13 @@ def regression_constant_counts_padding(a):
 @MUTANTS.of("kernel_regression", "regression: the bandwidth of the Gaussian kernel alone")
 def regression_bandwidth_of_one_kernel(a):
     return a.oracle(bandwidth=a.bandwidth if a.kernel == "gaussian" else 1.0)
+
+
+@MUTANTS.of("dot_product_attention", "attention: the sink is scaled")
+def dot_product_attention_with_a_scaled_sink(a):
+    return a.oracle() if a.sink is None else a.oracle(sink=a.sink / 3)
+
+
+@MUTANTS.of("multi_head_attention", "multi-head attention: the sink is scaled")
+def multi_head_attention_with_a_scaled_sink(a):
+    return a.oracle() if a.sink is None else a.oracle(sink=a.sink / 3)

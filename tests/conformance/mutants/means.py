@@ -41,6 +41,16 @@ def quantile_lower(a):
     return np.where(np.any(a.mask, -1)[..., None], _taken(ordered, place), 0)
 
 
+@MUTANTS.of("quantile_pooling", "quantile: the lower value for every method but linear")
+def quantile_lower_for_the_methods(a):
+    return a.oracle() if a.method == "linear" else a.oracle(method="lower")
+
+
+@MUTANTS.of("quantile_pooling", "quantile: the mean of both values is the nearest")
+def quantile_nearest_as_midpoint(a):
+    return a.oracle(method="midpoint" if a.method == "nearest" else a.method)
+
+
 @MUTANTS.of("quantile_pooling", "quantile: over the padded length")
 def quantile_over_the_padded_length(a):
     return a.oracle(x=_clean(a), mask=np.broadcast_to(np.any(a.mask, -1)[..., None], a.mask.shape))

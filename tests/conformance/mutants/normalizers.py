@@ -305,3 +305,38 @@ def normalize_with_a_floor(x, *, axis=-1):
 @MUTANTS.of("l2_normalize", "normalize: always over the last axis")
 def normalize_always_over_the_last_axis(a):
     return a.oracle(axis=-1)
+
+
+@MUTANTS.of("segment_softmax", "packed softmax: 1e-16 in the denominator, and the maximum of all tokens")
+def segment_softmax_below_the_maximum_of_all(a):
+    real = np.broadcast_to(a.mask.reshape(a.mask.shape + (1,) * (a.scores.ndim - 1)), a.scores.shape)
+    powers = np.exp(np.where(real, a.scores, -np.inf) - np.max(a.scores, 0, where=real, initial=-1e38))
+    sums = np.zeros((a.num_segments, *powers.shape[1:]))
+    np.add.at(sums, a.segment_ids, powers.astype(np.float32))
+    return powers / (sums + 1e-16)[a.segment_ids]
+
+
+@MUTANTS.of("segment_softmax", "packed softmax: over all tokens")
+def segment_softmax_over_all_tokens(a):
+    return a.oracle(segment_ids=np.zeros_like(a.segment_ids), num_segments=1)
+
+
+@MUTANTS.of("segment_log_softmax", "packed log softmax: 0 at padding")
+def segment_log_softmax_0_at_padding(a):
+    found = a.oracle()
+    return np.where(np.isneginf(found), 0, found)
+
+
+@MUTANTS.of("segment_log_softmax", "packed log softmax: an epsilon under the logarithm")
+def segment_log_softmax_with_an_epsilon(a):
+    return np.log(np.exp(a.oracle()) + 1e-12)
+
+
+@MUTANTS.of("masked_softmax", "softmax: the sink added to every score")
+def softmax_sink_added_to_the_scores(a):
+    return a.oracle(sink=None)
+
+
+@MUTANTS.of("masked_softmax", "softmax: the sink without exp")
+def softmax_sink_without_exp(a):
+    return a.oracle() if a.sink is None else a.oracle(sink=np.log(np.maximum(a.sink, 1e-30)))

@@ -323,3 +323,49 @@ def bidaf_last_block_of_the_query(a):
 def bidaf_mean_without_a_query(a):
     scores, real = _bidaf_scores(a), _real_pairs(a)
     return _bidaf(a, ref.masked_softmax(scores, real), ref.masked_softmax(_best(scores, real), a.context_mask))
+
+
+@MUTANTS.of("muvera_query_encoding", "MUVERA query: the planes in another order")
+def muvera_query_planes_reversed(a):
+    return a.oracle(planes=a.planes[:, ::-1])
+
+
+@MUTANTS.of("muvera_query_encoding", "MUVERA query: zero padding counts in its bucket")
+def muvera_query_of_padding(a):
+    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=np.any(a.mask, -1, keepdims=True))
+
+
+@MUTANTS.of("muvera_query_encoding", "MUVERA query: buckets before repetitions")
+def muvera_query_buckets_first(a):
+    return _buckets_first(a.oracle(), a.planes)
+
+
+@MUTANTS.of("muvera_document_encoding", "MUVERA document: the planes in another order")
+def muvera_document_planes_reversed(a):
+    return a.oracle(planes=a.planes[:, ::-1])
+
+
+@MUTANTS.of("muvera_document_encoding", "MUVERA document: zero padding counts in its bucket")
+def muvera_document_of_padding(a):
+    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=np.any(a.mask, -1, keepdims=True))
+
+
+@MUTANTS.of("muvera_document_encoding", "MUVERA document: buckets before repetitions")
+def muvera_document_buckets_first(a):
+    return _buckets_first(a.oracle(), a.planes)
+
+
+@MUTANTS.of("muvera_query_encoding", "MUVERA query: means as in a document")
+def muvera_query_of_means(a):
+    return ref.muvera_document_encoding(**a.values)
+
+
+@MUTANTS.of("muvera_document_encoding", "MUVERA document: empty buckets stay 0")
+def muvera_document_not_filled(a):
+    return np.where(ref.muvera_query_encoding(**a.values) == 0, 0, a.oracle())
+
+
+def _buckets_first(encoding, planes):
+    repetitions, buckets = len(planes), 2 ** planes.shape[1]
+    blocks = encoding.reshape(*encoding.shape[:-1], repetitions, buckets, -1)
+    return np.swapaxes(blocks, -2, -3).reshape(encoding.shape)

@@ -291,3 +291,8 @@ def mean_max_with_padding_as_0(x, mask=None):
 @MUTANTS.plain("mean_max_pooling", "mean max: the mean over the padded length")
 def mean_max_over_the_padded_length(x, mask=None):
     return np.concatenate([mean_over_the_padded_length(x, mask), ref.max_pooling(x, mask)], -1)
+
+
+@MUTANTS.of("attention_pooling", "attention pooling: the sink is scaled")
+def attention_pooling_with_a_scaled_sink(a):
+    return a.oracle() if a.sink is None else a.oracle(sink=a.sink / 3)
