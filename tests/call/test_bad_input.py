@@ -66,21 +66,29 @@ def changes(row, given):
             yield ValueError, {rule.argument: np.zeros(()), rule.option: False}
 
 
+def outcome(function, error, args, kwargs):
+    """Returns what a function did instead of raising the error, or ""."""
+    try:
+        function(*args, **kwargs)
+    except error:
+        return ""
+    except Exception as other:
+        return f"raised {other!r}"
+    return "returned a result"
+
+
 @every_package
 def test_a_bad_argument_of_each_kind_is_refused_by_every_function(package):
     wrong = []
     for row in table.BY_NAME.values():
-        given, found = arguments_of(row), list(changes(row, arguments_of(row)))
+        given = arguments_of(row)
+        found = list(changes(row, given))
         assert len(found) >= 5, row.name
         for error, changed in found:
-            known = {key: value for key, value in changed.items() if key != "no_such_argument"}
-            args, kwargs = arrange(getattr(attnpool_ref, row.name), given | known)
-            with pytest.raises((TypeError, ValueError)) as caught:
-                getattr(package, row.name)(
-                    *args, **kwargs, **{key: changed[key] for key in changed.keys() - known.keys()}
-                )
-            if not isinstance(caught.value, error):
-                wrong.append((row.name, changed, caught.value))
+            unknown = {key: changed[key] for key in changed if key == "no_such_argument"}
+            args, kwargs = arrange(getattr(attnpool_ref, row.name), given | (changed if not unknown else {}))
+            did = outcome(getattr(package, row.name), error, args, kwargs | unknown)
+            wrong += [(row.name, changed, did)] if did else []
     assert not wrong
 
 
