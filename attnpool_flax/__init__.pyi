@@ -1900,7 +1900,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
@@ -1919,7 +1919,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
@@ -1938,7 +1938,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
@@ -1957,7 +1957,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -1973,7 +1973,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
@@ -1989,7 +1989,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
@@ -2002,7 +2002,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -2015,7 +2015,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -2028,7 +2028,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
@@ -2041,7 +2041,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -2054,7 +2054,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -2067,7 +2067,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...

@@ -1647,7 +1647,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
@@ -1664,7 +1664,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
@@ -1681,7 +1681,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
@@ -1700,7 +1700,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1715,7 +1715,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
 ) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]: ...
 @overload
@@ -1730,7 +1730,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
 ) -> (
     tuple[NDArray[Any], NDArray[Any]] | tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
@@ -1744,7 +1744,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
 @overload
@@ -1756,7 +1756,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1768,7 +1768,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1780,7 +1780,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
 @overload
@@ -1792,7 +1792,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1804,7 +1804,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 @overload

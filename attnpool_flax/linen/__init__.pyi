@@ -355,6 +355,9 @@ class AdditiveAttention(nn.Module):
 class TanhSumAttention(nn.Module):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
 
+    The sum has no learned weights, so it grows with the width: with 64 hidden units a fresh module gives most of the weight
+    of unit normal tokens to one of them. :class:`AdditiveAttention` learns the weights.
+
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
 
@@ -1835,8 +1838,10 @@ class CrossAttentionPool(nn.Module):
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other. None
         without a projection.
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name`` exclude
-        "max".
-      scale: a number that multiplies the products before the reduction.
+        "max". None is "mean" with kernels, else "sum", as in the notebook. "max" finds the tokens that match.
+      scale: a number that multiplies the products before the reduction. None is 1/sqrt(c) with kernels, else 1, as in the
+        notebook: sums of unit normal tokens give almost all weight to one token (over 0.9 with 40 tokens of width 64), and
+        a layer before the pooling then gets almost no gradient.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -1850,8 +1855,8 @@ class CrossAttentionPool(nn.Module):
     x_features: int | None
     y_features: int | None
     qk_features: int | None
-    reduction: str
-    scale: float
+    reduction: str | None
+    scale: float | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -1867,8 +1872,8 @@ class CrossAttentionPool(nn.Module):
         x_features: int | None = None,
         y_features: int | None = None,
         qk_features: int | None = None,
-        reduction: str = "sum",
-        scale: float = 1.0,
+        reduction: str | None = None,
+        scale: float | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -1932,12 +1937,13 @@ class CodeWiseAttention(nn.Module):
     Calls :func:`attnpool_flax.code_wise_attention`. No parameters, only configuration.
 
     Attributes:
-      scale: a number that multiplies the products.
+      scale: a number that multiplies the products. 1.0 is that of the source, with which one token has most of the weight
+        of unit normal tokens; None is 1/sqrt(d), which gives it less than half.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set."""
 
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
@@ -1945,7 +1951,7 @@ class CodeWiseAttention(nn.Module):
         *,
         parent: Any = ...,
         name: str | None = None,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
     ) -> None: ...
@@ -1992,12 +1998,13 @@ class MaskAttention(nn.Module):
     Calls :func:`attnpool_flax.mask_attention`. No parameters, only configuration.
 
     Attributes:
-      scale: a number that multiplies the products.
+      scale: a number that multiplies the products. 1.0 is that of the source, with which one token has most of the weight
+        of unit normal tokens; None is 1/sqrt(d), which gives it less than half.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set."""
 
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
@@ -2005,7 +2012,7 @@ class MaskAttention(nn.Module):
         *,
         parent: Any = ...,
         name: str | None = None,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
     ) -> None: ...

@@ -1435,8 +1435,8 @@ class CrossAttentionPool(nnx.Module):
     x_features: int | None
     y_features: int | None
     qk_features: int | None
-    reduction: str
-    scale: float
+    reduction: str | None
+    scale: float | None
     dropout_rate: float
     dtype: Dtype | None
     param_dtype: Dtype
@@ -1451,8 +1451,8 @@ class CrossAttentionPool(nnx.Module):
         x_features: int | None = None,
         y_features: int | None = None,
         qk_features: int | None = None,
-        reduction: str = "sum",
-        scale: float = 1.0,
+        reduction: str | None = None,
+        scale: float | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -1514,13 +1514,13 @@ class CrossAttentionPool(nnx.Module):
     ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 
 class CodeWiseAttention(nnx.Module):
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
         self,
         *,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
         rngs: nnx.Rngs | None = None,
@@ -1563,13 +1563,13 @@ class CodeWiseAttention(nnx.Module):
     ) -> Array | tuple[Array, Array]: ...
 
 class MaskAttention(nnx.Module):
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
         self,
         *,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
         rngs: nnx.Rngs | None = None,
