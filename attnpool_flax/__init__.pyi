@@ -1796,7 +1796,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
@@ -1815,7 +1815,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
@@ -1834,7 +1834,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
@@ -1853,7 +1853,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -1869,7 +1869,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
@@ -1885,7 +1885,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
@@ -1898,7 +1898,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -1911,7 +1911,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -1924,7 +1924,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
@@ -1937,7 +1937,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -1950,7 +1950,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -1963,7 +1963,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...

@@ -1559,7 +1559,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
@@ -1576,7 +1576,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
@@ -1593,7 +1593,7 @@ def cross_attention_pooling(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     x_dropout_multiplier: ArrayLike | None = None,
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
@@ -1612,7 +1612,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1627,7 +1627,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
 ) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]: ...
 @overload
@@ -1642,7 +1642,7 @@ def cross_attention_pooling_all_pairs(
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
 ) -> (
     tuple[NDArray[Any], NDArray[Any]] | tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
@@ -1656,7 +1656,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
 @overload
@@ -1668,7 +1668,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1680,7 +1680,7 @@ def code_wise_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1692,7 +1692,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
 @overload
@@ -1704,7 +1704,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1716,7 +1716,7 @@ def mask_attention(
     *,
     query_lengths: ArrayLike | None = None,
     context_lengths: ArrayLike | None = None,
-    scale: ArrayLike = 1.0,
+    scale: ArrayLike | None = 1.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 @overload

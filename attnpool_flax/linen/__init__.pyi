@@ -96,6 +96,7 @@ class AdditiveScore(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -104,6 +105,7 @@ class AdditiveScore(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -116,6 +118,7 @@ class AdditiveScore(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
@@ -136,6 +139,7 @@ class ConcatScore(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -144,6 +148,7 @@ class ConcatScore(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -156,6 +161,7 @@ class ConcatScore(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
@@ -289,6 +295,7 @@ class AdditiveAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -299,6 +306,7 @@ class AdditiveAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -313,6 +321,7 @@ class AdditiveAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -354,6 +363,9 @@ class AdditiveAttention(nn.Module):
 
 class TanhSumAttention(nn.Module):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
+
+    The sum has no learned weights, so it grows with the width: with 64 hidden units a fresh module gives most of the weight
+    of unit normal tokens to one of them. :class:`AdditiveAttention` learns the weights.
 
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
@@ -441,6 +453,7 @@ class LocationAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     out_features: int
@@ -449,6 +462,7 @@ class LocationAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -461,6 +475,7 @@ class LocationAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -516,6 +531,7 @@ class MultiHeadAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     num_heads: int
@@ -528,6 +544,7 @@ class MultiHeadAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -544,6 +561,7 @@ class MultiHeadAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -733,6 +751,7 @@ class MultiHeadAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n]."""
 
@@ -750,6 +769,7 @@ class MultiHeadAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -771,6 +791,7 @@ class MultiHeadAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -832,6 +853,7 @@ class MAPHead(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the query, called with the shape [d, 1]."""
 
@@ -844,6 +866,7 @@ class MAPHead(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -860,6 +883,7 @@ class MAPHead(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -909,6 +933,7 @@ class AttentionalPooler(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [q, n]."""
 
@@ -923,6 +948,7 @@ class AttentionalPooler(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -941,6 +967,7 @@ class AttentionalPooler(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -989,6 +1016,7 @@ class AttentionPool2d(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token."""
 
@@ -1002,6 +1030,7 @@ class AttentionPool2d(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -1019,6 +1048,7 @@ class AttentionPool2d(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -1069,6 +1099,7 @@ class PMA(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n]."""
 
@@ -1081,6 +1112,7 @@ class PMA(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -1097,6 +1129,7 @@ class PMA(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -1383,6 +1416,7 @@ class AttentiveStatisticsPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the bias."""
 
     hidden_features: int
@@ -1397,6 +1431,7 @@ class AttentiveStatisticsPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -1415,6 +1450,7 @@ class AttentiveStatisticsPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -1475,6 +1511,7 @@ class AdditiveAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -1489,6 +1526,7 @@ class AdditiveAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -1507,6 +1545,7 @@ class AdditiveAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -1573,6 +1612,7 @@ class LatentAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases of the MLP.
       latents_init: initializer of the latents, called with the shape [d, r]."""
 
@@ -1586,6 +1626,7 @@ class LatentAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     latents_init: Initializer
     def __init__(
@@ -1603,6 +1644,7 @@ class LatentAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         latents_init: Initializer = ...,
     ) -> None: ...
@@ -1835,8 +1877,10 @@ class CrossAttentionPool(nn.Module):
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other. None
         without a projection.
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name`` exclude
-        "max".
-      scale: a number that multiplies the products before the reduction.
+        "max". None is "mean" with kernels, else "sum", as in the notebook. "max" finds the tokens that match.
+      scale: a number that multiplies the products before the reduction. None is 1/sqrt(c) with kernels, else 1, as in the
+        notebook: sums of unit normal tokens give almost all weight to one token (over 0.9 with 40 tokens of width 64), and
+        a layer before the pooling then gets almost no gradient.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -1850,8 +1894,8 @@ class CrossAttentionPool(nn.Module):
     x_features: int | None
     y_features: int | None
     qk_features: int | None
-    reduction: str
-    scale: float
+    reduction: str | None
+    scale: float | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -1867,8 +1911,8 @@ class CrossAttentionPool(nn.Module):
         x_features: int | None = None,
         y_features: int | None = None,
         qk_features: int | None = None,
-        reduction: str = "sum",
-        scale: float = 1.0,
+        reduction: str | None = None,
+        scale: float | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -1932,12 +1976,13 @@ class CodeWiseAttention(nn.Module):
     Calls :func:`attnpool_flax.code_wise_attention`. No parameters, only configuration.
 
     Attributes:
-      scale: a number that multiplies the products.
+      scale: a number that multiplies the products. 1.0 is that of the source, with which one token has most of the weight
+        of unit normal tokens; None is 1/sqrt(d), which gives it less than half.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set."""
 
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
@@ -1945,7 +1990,7 @@ class CodeWiseAttention(nn.Module):
         *,
         parent: Any = ...,
         name: str | None = None,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
     ) -> None: ...
@@ -1992,12 +2037,13 @@ class MaskAttention(nn.Module):
     Calls :func:`attnpool_flax.mask_attention`. No parameters, only configuration.
 
     Attributes:
-      scale: a number that multiplies the products.
+      scale: a number that multiplies the products. 1.0 is that of the source, with which one token has most of the weight
+        of unit normal tokens; None is 1/sqrt(d), which gives it less than half.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set."""
 
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
@@ -2005,7 +2051,7 @@ class MaskAttention(nn.Module):
         *,
         parent: Any = ...,
         name: str | None = None,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
     ) -> None: ...
@@ -2130,6 +2176,7 @@ class RelationVector(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -2139,6 +2186,7 @@ class RelationVector(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -2152,6 +2200,7 @@ class RelationVector(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...

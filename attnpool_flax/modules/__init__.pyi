@@ -89,6 +89,7 @@ class AdditiveScore(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -116,6 +117,7 @@ class ConcatScore(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -217,6 +219,7 @@ class AdditiveAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -345,6 +348,7 @@ class LocationAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -415,6 +419,7 @@ class MultiHeadAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -592,6 +597,7 @@ class MultiHeadAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -674,6 +680,7 @@ class MAPHead(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -741,6 +748,7 @@ class AttentionalPooler(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -803,6 +811,7 @@ class AttentionPool2d(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -870,6 +879,7 @@ class PMA(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -1106,6 +1116,7 @@ class AttentiveStatisticsPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -1176,6 +1187,7 @@ class AdditiveAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -1262,6 +1274,7 @@ class LatentAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         latents_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -1435,8 +1448,8 @@ class CrossAttentionPool(nnx.Module):
     x_features: int | None
     y_features: int | None
     qk_features: int | None
-    reduction: str
-    scale: float
+    reduction: str | None
+    scale: float | None
     dropout_rate: float
     dtype: Dtype | None
     param_dtype: Dtype
@@ -1451,8 +1464,8 @@ class CrossAttentionPool(nnx.Module):
         x_features: int | None = None,
         y_features: int | None = None,
         qk_features: int | None = None,
-        reduction: str = "sum",
-        scale: float = 1.0,
+        reduction: str | None = None,
+        scale: float | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -1514,13 +1527,13 @@ class CrossAttentionPool(nnx.Module):
     ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 
 class CodeWiseAttention(nnx.Module):
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
         self,
         *,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
         rngs: nnx.Rngs | None = None,
@@ -1563,13 +1576,13 @@ class CodeWiseAttention(nnx.Module):
     ) -> Array | tuple[Array, Array]: ...
 
 class MaskAttention(nnx.Module):
-    scale: float
+    scale: float | None
     dtype: Dtype | None
     precision: PrecisionLike
     def __init__(
         self,
         *,
-        scale: float = 1.0,
+        scale: float | None = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
         rngs: nnx.Rngs | None = None,
@@ -1687,6 +1700,7 @@ class RelationVector(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
