@@ -96,6 +96,7 @@ class AdditiveScore(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -104,6 +105,7 @@ class AdditiveScore(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -116,6 +118,7 @@ class AdditiveScore(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
@@ -136,6 +139,7 @@ class ConcatScore(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -144,6 +148,7 @@ class ConcatScore(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -156,6 +161,7 @@ class ConcatScore(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
@@ -289,6 +295,7 @@ class AdditiveAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -299,6 +306,7 @@ class AdditiveAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -313,6 +321,7 @@ class AdditiveAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -355,11 +364,9 @@ class AdditiveAttention(nn.Module):
 class TanhSumAttention(nn.Module):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
 
-    The sum has no learned weights, so it grows with the width: with 64 hidden units a fresh module gives most of the weight
-    of unit normal tokens to one of them. :class:`AdditiveAttention` learns the weights.
-
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
-    ``bias`` [h].
+    ``bias`` [h]. Scores are sums without learned weights, which grow with h: for h = 64 a fresh module gives most of the
+    weight of unit normal tokens to one of them. :class:`AdditiveAttention` has learned weights.
 
     ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
 
@@ -444,6 +451,7 @@ class LocationAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     out_features: int
@@ -452,6 +460,7 @@ class LocationAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -464,6 +473,7 @@ class LocationAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -519,6 +529,7 @@ class MultiHeadAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     num_heads: int
@@ -531,6 +542,7 @@ class MultiHeadAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -547,6 +559,7 @@ class MultiHeadAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -736,6 +749,7 @@ class MultiHeadAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n]."""
 
@@ -753,6 +767,7 @@ class MultiHeadAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -774,6 +789,7 @@ class MultiHeadAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -835,6 +851,7 @@ class MAPHead(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the query, called with the shape [d, 1]."""
 
@@ -847,6 +864,7 @@ class MAPHead(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -863,6 +881,7 @@ class MAPHead(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -912,6 +931,7 @@ class AttentionalPooler(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [q, n]."""
 
@@ -926,6 +946,7 @@ class AttentionalPooler(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -944,6 +965,7 @@ class AttentionalPooler(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -992,6 +1014,7 @@ class AttentionPool2d(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token."""
 
@@ -1005,6 +1028,7 @@ class AttentionPool2d(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -1022,6 +1046,7 @@ class AttentionPool2d(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -1072,6 +1097,7 @@ class PMA(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n]."""
 
@@ -1084,6 +1110,7 @@ class PMA(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -1100,6 +1127,7 @@ class PMA(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -1386,6 +1414,7 @@ class AttentiveStatisticsPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the bias."""
 
     hidden_features: int
@@ -1400,6 +1429,7 @@ class AttentiveStatisticsPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -1418,6 +1448,7 @@ class AttentiveStatisticsPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -1478,6 +1509,7 @@ class AdditiveAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -1492,6 +1524,7 @@ class AdditiveAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -1510,6 +1543,7 @@ class AdditiveAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -1576,6 +1610,7 @@ class LatentAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases of the MLP.
       latents_init: initializer of the latents, called with the shape [d, r]."""
 
@@ -1589,6 +1624,7 @@ class LatentAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     latents_init: Initializer
     def __init__(
@@ -1606,6 +1642,7 @@ class LatentAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         latents_init: Initializer = ...,
     ) -> None: ...
@@ -2137,6 +2174,7 @@ class RelationVector(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -2146,6 +2184,7 @@ class RelationVector(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -2159,6 +2198,7 @@ class RelationVector(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...

@@ -89,6 +89,7 @@ class AdditiveScore(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -116,6 +117,7 @@ class ConcatScore(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -217,6 +219,7 @@ class AdditiveAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -345,6 +348,7 @@ class LocationAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -415,6 +419,7 @@ class MultiHeadAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -592,6 +597,7 @@ class MultiHeadAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -674,6 +680,7 @@ class MAPHead(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -741,6 +748,7 @@ class AttentionalPooler(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -803,6 +811,7 @@ class AttentionPool2d(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -870,6 +879,7 @@ class PMA(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -1106,6 +1116,7 @@ class AttentiveStatisticsPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -1176,6 +1187,7 @@ class AdditiveAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -1262,6 +1274,7 @@ class LatentAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         latents_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -1687,6 +1700,7 @@ class RelationVector(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...

@@ -32,7 +32,7 @@ KINDS = {name: (getattr(attnpool_flax, name), getattr(linen, name)) for name in 
 KINDS |= {"SentencePool": (SentencePool, LinenSentencePool)}
 HELD = {
     "MultiHeadAttention": {"torch_mha", "flax_mha", "keras_mha", "equinox_mha", "haiku_mha"},
-    "MAPHead": {"siglip", "siglip_bv", "timm_latent"},
+    "MAPHead": {"siglip", "siglip_bv", "timm_latent", "perception_encoder"},
     "AttentionalPooler": {"coca"},
     "AttentionPool2d": {"clip", "timm_pool2d"},
     "AttentiveProbe": {"vjepa", "vjepa2_hf"},

@@ -104,6 +104,14 @@ def timm_latent(checkouts, rng, bias=True, epsilon=1e-6, activation="tanh"):
     return run(forward, tensors, numbers.inputs(rng, x=WIDTH), own=True, one_query=True)
 
 
+def perception_encoder(checkouts, rng):
+    """Runs Perception Encoder's head, whose norms have the epsilon that the image tower passes."""
+    pool = checkouts.definitions("perception_models", "core/vision_encoder/pe.py", "AttentionPooling")
+    norm = functools.partial(torch.nn.LayerNorm, eps=1e-5)
+    head, tensors = filled(pool(WIDTH, HEADS, mlp_ratio=HIDDEN / WIDTH, norm_layer=norm), rng, {"attn.out_proj": numbers.SMALL})
+    return run(Calling(lambda x, mask: head(x)), tensors, numbers.inputs(rng, x=WIDTH))
+
+
 def clip(checkouts, rng):
     """Runs OpenAI's head for a picture of 2 by 2, so that there are four tokens, with channels first."""
     head = checkouts.definitions("CLIP", "clip/model.py", "AttentionPool2d")(2, WIDTH, HEADS, 6)
@@ -181,6 +189,7 @@ GOLDENS = (
         options={"bias": False, "epsilon": 1e-5, "activation": "none"},
         library="timm",
     ),
+    Golden("perception_encoder", "perception_models", perception_encoder, {"num_heads": HEADS}, "visual.attn_pool."),
     Golden("clip", "CLIP", clip, {"num_heads": HEADS}, "visual.attnpool."),
     _pool2d("timm_pool2d", embed_dim=12),
     _pool2d("timm_pool2d-apart", embed_dim=10, qkv_separate=True),
