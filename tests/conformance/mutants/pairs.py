@@ -49,7 +49,6 @@ def _of_muvera(what):
     """Mistakes of both encodings."""
     return {
         f"MUVERA {what}: the planes in another order": lambda a: a.oracle(planes=a.planes[:, ::-1]),
-        f"MUVERA {what}: zero padding counts in its bucket": lambda a: a.oracle(x=a.zeroed, mask=~a.empty),
         f"MUVERA {what}: buckets before repetitions": lambda a: _buckets_first(a.oracle(), a.planes),
     }
 
@@ -137,9 +136,10 @@ MUTANTS = Mistakes(
     | {"MUVERA query: means as in a document": lambda a: ref.muvera_document_encoding(**a.values)},
     muvera_document_encoding=_of_muvera("document")
     | {
+        "MUVERA document: zero padding counts in its bucket": lambda a: a.oracle(x=a.zeroed, mask=~a.empty),
         "MUVERA document: empty buckets stay 0": lambda a: np.where(
             ref.muvera_query_encoding(**a.values) == 0, 0, a.oracle()
-        )
+        ),
     },
 )
 
