@@ -522,6 +522,8 @@ class MultiHeadAttention(nn.Module):
       qkv_features: H·c, the width of all heads together; None is the queries' width.
       out_features: o, the width of the result; None is the queries' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [H], which starts at 0.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -536,6 +538,7 @@ class MultiHeadAttention(nn.Module):
     qkv_features: int | None
     out_features: int | None
     use_bias: bool | tuple[str, ...]
+    sink: float | str | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -553,6 +556,7 @@ class MultiHeadAttention(nn.Module):
         qkv_features: int | None = None,
         out_features: int | None = None,
         use_bias: bool | tuple[str, ...] = True,
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -642,6 +646,8 @@ class AttentionPool(nn.Module):
       scale: a number in place of 1/sqrt(c); without kernels c = d.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as in
         :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [], which starts at 0.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -658,6 +664,7 @@ class AttentionPool(nn.Module):
     epsilon: float
     scale: float | None
     normalizer: Normalizer
+    sink: float | str | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -676,6 +683,7 @@ class AttentionPool(nn.Module):
         epsilon: float = 1e-06,
         scale: float | None = None,
         normalizer: Normalizer = "softmax",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -740,6 +748,8 @@ class MultiHeadAttentionPool(nn.Module):
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as in
         :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [H], which starts at 0.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -760,6 +770,7 @@ class MultiHeadAttentionPool(nn.Module):
     use_bias: bool | tuple[str, ...]
     scale: float | None
     normalizer: Normalizer
+    sink: float | str | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -782,6 +793,7 @@ class MultiHeadAttentionPool(nn.Module):
         use_bias: bool | tuple[str, ...] = True,
         scale: float | None = None,
         normalizer: Normalizer = "softmax",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
@@ -1500,6 +1512,8 @@ class AdditiveAttentionPool(nn.Module):
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [], or with ``num_queries`` [n], which starts at 0.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
@@ -1517,6 +1531,7 @@ class AdditiveAttentionPool(nn.Module):
     gated: bool
     use_bias: bool
     activation: str
+    sink: float | str | None
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
@@ -1536,6 +1551,7 @@ class AdditiveAttentionPool(nn.Module):
         gated: bool = False,
         use_bias: bool = True,
         activation: str = "tanh",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,

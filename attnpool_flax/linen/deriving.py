@@ -76,7 +76,8 @@ class PoolingModule(nn.Module):
         passed, start = {}, functools.partial(initialize, self._nnx._pooling)
         for key, shaped in self._nnx._shaped(given).items():
             if shaped is None:
-                passed[key] = None
+                if key not in self._passed:  # else the field has the value, as of a fixed sink
+                    passed[key] = None
             elif not shaped.present:  # the function needs one, and gets zeros
                 passed[key] = jnp.zeros(shaped.shape, self.dtype or self.param_dtype)
             else:

@@ -403,6 +403,7 @@ class MultiHeadAttention(nnx.Module):
     key_bias: nnx.Param | None
     value_bias: nnx.Param | None
     out_bias: nnx.Param | None
+    sink: nnx.Param | None
     dropout: nnx.Dropout | None
     def __init__(
         self,
@@ -414,6 +415,7 @@ class MultiHeadAttention(nnx.Module):
         qkv_features: int | None = None,
         out_features: int | None = None,
         use_bias: bool | tuple[str, ...] = True,
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -497,6 +499,7 @@ class AttentionPool(nnx.Module):
     key_kernel: nnx.Param | None
     query_norm_scale: nnx.Param | None
     query_norm_bias: nnx.Param | None
+    sink: nnx.Param | None
     dropout: nnx.Dropout | None
     def __init__(
         self,
@@ -507,6 +510,7 @@ class AttentionPool(nnx.Module):
         epsilon: float = 1e-06,
         scale: float | None = None,
         normalizer: Normalizer = "softmax",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -579,6 +583,7 @@ class MultiHeadAttentionPool(nnx.Module):
     key_bias: nnx.Param | None
     value_bias: nnx.Param | None
     out_bias: nnx.Param | None
+    sink: nnx.Param | None
     dropout: nnx.Dropout | None
     def __init__(
         self,
@@ -591,6 +596,7 @@ class MultiHeadAttentionPool(nnx.Module):
         use_bias: bool | tuple[str, ...] = True,
         scale: float | None = None,
         normalizer: Normalizer = "softmax",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
@@ -1171,6 +1177,7 @@ class AdditiveAttentionPool(nnx.Module):
     gate_kernel: nnx.Param | None
     gate_bias: nnx.Param | None
     out_kernel: nnx.Param
+    sink: nnx.Param | None
     dropout: nnx.Dropout | None
     def __init__(
         self,
@@ -1181,6 +1188,7 @@ class AdditiveAttentionPool(nnx.Module):
         gated: bool = False,
         use_bias: bool = True,
         activation: str = "tanh",
+        sink: float | str | None = None,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,

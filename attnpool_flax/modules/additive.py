@@ -21,6 +21,8 @@ class AdditiveAttentionPool(PoolingModule):
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [], or with ``num_queries`` [n], which starts at 0.
 
     >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -35,6 +37,7 @@ class AdditiveAttentionPool(PoolingModule):
     gated: bool = False
     use_bias: bool = True
     activation: str = "tanh"
+    sink: float | str | None = None
 
     _of_call: ClassVar = {"value": "[..., L, v] the values to average, or packed [N, v]; None averages the tokens."}
 

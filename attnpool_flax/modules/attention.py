@@ -134,6 +134,8 @@ class MultiHeadAttention(PoolingModule):
       qkv_features: H·c, the width of all heads together; None is the queries' width.
       out_features: o, the width of the result; None is the queries' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [H], which starts at 0.
 
     >>> attention = MultiHeadAttention(num_heads=2, query_features=4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
@@ -149,6 +151,7 @@ class MultiHeadAttention(PoolingModule):
     qkv_features: int | None = None
     out_features: int | None = None
     use_bias: bool | tuple[str, ...] = True
+    sink: float | str | None = None
 
     def __call__(
         self, query, key, value, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False

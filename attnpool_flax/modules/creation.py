@@ -193,7 +193,8 @@ class PoolingModule(nnx.Module):
         for name, value in data.items():
             given[name] = value if self.dtype is None else cast(value, self.dtype)
         for name in self._passed:
-            given[name] = getattr(self, name)
+            if name not in given:  # a learned sink is a parameter, whose field is the name of its kind
+                given[name] = getattr(self, name)
         return given
 
     def _values(self: Any, **data):
@@ -340,6 +341,8 @@ def _create(module, given, rngs):
     for key in vars(module).keys() - {"_pytree__nodes", "_pytree__state"}:
         setattr(module, key, given[key])
     shaped = module._shaped(given)
+    for key in [key for key, one in shaped.items() if one is None and key in module._passed]:
+        del shaped[key]  # the field has the value, as of a fixed sink
     for key, one in shaped.items():
         setattr(module, key, nnx.data(None))
         if one is None or not one.present:

@@ -178,10 +178,16 @@ def check_options(module: str, given: Mapping[str, Any]):
 
     Raises:
       ValueError: an option that the module's function does not take, or does not take with the module's parameters; a
-        value that is not a number, a dtype that is not floating, a rate outside of 0 to 1, or a number that is 0 where
+        value that is not a number (or for ``sink`` "learned"), a dtype that is not floating, a rate outside of 0 to 1, or a number that is 0 where
         the function does not allow it.
     """
-    row = table.get(SPECS[module].function)
+    row, sink = table.get(SPECS[module].function), given.get("sink")
+    if isinstance(sink, str):
+        contract.checked_static(module, "sink", sink, ("learned",))
+    elif sink is not None:
+        _check_number(module, "sink", sink)
+        if np.ndim(sink):
+            raise ValueError(f"{module}: `sink` has shape {np.shape(sink)}, needs None, a number or 'learned'")
     for key in row.options.keys() & given.keys():
         contract.checked_static(module, key, given[key], row.options[key], row.refused)
     contract.check_combinations(module, row, {**given, **_present(module, given)})

@@ -53,6 +53,8 @@ class AttentionPool(PoolingModule):
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
         as in :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or
         "sigmoid".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [], which starts at 0.
       query_init: initializer of the query, called with the shape [d, 1].
 
     >>> pool = AttentionPool(4, rngs=nnx.Rngs(0))
@@ -68,6 +70,7 @@ class AttentionPool(PoolingModule):
     epsilon: float = 1e-6
     scale: float | None = None
     normalizer: Normalizer = "softmax"
+    sink: float | str | None = None
 
     def __call__(
         self,
@@ -112,6 +115,8 @@ class MultiHeadAttentionPool(PoolingModule):
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
         as in :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
+      sink: the score of an attention sink: None, a number that stays fixed, such as 0, or "learned" for a parameter
+        ``sink`` [H], which starts at 0.
       query_init: initializer of the queries, called with the shape [d, n].
 
     >>> pool = MultiHeadAttentionPool(num_heads=2, in_features=4, num_queries=5, rngs=nnx.Rngs(0))
@@ -129,6 +134,7 @@ class MultiHeadAttentionPool(PoolingModule):
     use_bias: bool | tuple[str, ...] = True
     scale: float | None = None
     normalizer: Normalizer = "softmax"
+    sink: float | str | None = None
 
     def __call__(
         self,

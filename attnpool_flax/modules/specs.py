@@ -144,6 +144,10 @@ def _perceptron(hidden, out=True, when=()):
     return *first, _kernel("mlp_out_kernel", hidden, "d", when=when), last
 
 
+def _sink(*axes):
+    return Parameter("sink", axes, "zeros", when=("sink=learned",))
+
+
 _QUERY = Parameter("query", ("n", "d"), "query", over=("d",))
 _OF_HEAD = {"d": "in_features", "n": "num_queries", "H": "num_heads", "c": "head_features", "c'": "head_features"}
 
@@ -187,7 +191,7 @@ SPECS = {
     "MultiHeadAttention": Spec(
         "multi_head_attention",
         {"d": "query_features", "e": "key_features", "v": "value_features"} | _HEADS,
-        _multi_head("d", "e", "v"),
+        (*_multi_head("d", "e", "v"), _sink("H")),
         {
             "key_features": "query_features",
             "value_features": "key_features",
@@ -204,12 +208,13 @@ SPECS = {
             _kernel("query_kernel", "d", "c", when="qk_features"),
             _kernel("key_kernel", "d", "c", when="qk_features"),
             *_norm("query_norm", "d", when="normalize_query"),
+            _sink(),
         ),
     ),
     "MultiHeadAttentionPool": Spec(
         "multi_head_attention_pooling",
         {"d": "in_features", "n": "num_queries"} | _HEADS,
-        (_QUERY, *_multi_head("d", "d", "d")),
+        (_QUERY, *_multi_head("d", "d", "d"), _sink("H")),
         {"qkv_features": "in_features", "out_features": "in_features"},
     ),
     "MAPHead": Spec(
@@ -294,6 +299,7 @@ SPECS = {
             _kernel("gate_kernel", "d", "h", when="gated"),
             Parameter("gate_bias", ("h",), "bias", when=("gate_has_bias",)),
             _kernel("out_kernel", "h", "n?"),
+            _sink("n?"),
         ),
         {"gate_has_bias": lambda given: given["gated"] and given["use_bias"]},
     ),

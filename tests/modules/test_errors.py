@@ -202,3 +202,17 @@ def test_a_pool_of_sentences_refuses_a_dtype_that_is_not_floating():
     for pool, made in ((SentencePool, {"rngs": nnx.Rngs(0)}), (linen.SentencePool, {})):
         with pytest.raises(ValueError, match=f"^SentencePool: `param_dtype` is int8, {FLOATING}$"):
             pool((), param_dtype="int8", **made)
+
+
+@pytest.mark.parametrize(
+    ("sink", "options", "text"),
+    [
+        ("lerned", {}, "`sink` is 'lerned', needs one of 'learned'"),
+        (True, {}, "`sink` is True, needs a number"),
+        (np.zeros(3), {}, r"`sink` has shape \(3,\), needs None, a number or 'learned'"),
+        ("learned", {"normalizer": "sigmoid"}, "`sink` is given with `normalizer` 'sigmoid', needs 'softmax'"),
+    ],
+)
+def test_a_sink_of_a_module_is_a_number_or_learned_beside_a_softmax(sink, options, text):
+    with pytest.raises(ValueError, match=f"AttentionPool: {text}"):
+        attnpool_flax.AttentionPool(4, sink=sink, **options, rngs=nnx.Rngs(0))
