@@ -108,7 +108,9 @@ def perception_encoder(checkouts, rng):
     """Runs Perception Encoder's head, whose norms have the epsilon that the image tower passes."""
     pool = checkouts.definitions("perception_models", "core/vision_encoder/pe.py", "AttentionPooling")
     norm = functools.partial(torch.nn.LayerNorm, eps=1e-5)
-    head, tensors = filled(pool(WIDTH, HEADS, mlp_ratio=HIDDEN / WIDTH, norm_layer=norm), rng, {"attn.out_proj": numbers.SMALL})
+    head, tensors = filled(
+        pool(WIDTH, HEADS, mlp_ratio=HIDDEN / WIDTH, norm_layer=norm), rng, {"attn.out_proj": numbers.SMALL}
+    )
     return run(Calling(lambda x, mask: head(x)), tensors, numbers.inputs(rng, x=WIDTH))
 
 
