@@ -7,6 +7,7 @@ import jax.typing
 from flax.typing import Dtype
 from jax import Array
 from jax.lax import PrecisionLike
+from numpy.typing import DTypeLike
 
 from attnpool_flax import linen as linen
 from attnpool_flax.modules import PMA as PMA
@@ -105,6 +106,8 @@ __all__ = [
     "token_positions",
     "masked_softmax",
     "masked_log_softmax",
+    "segment_softmax",
+    "segment_log_softmax",
     "sparsemax",
     "entmax15",
     "entmax",
@@ -179,6 +182,8 @@ __all__ = [
     "segment_set2set_pooling",
     "segment_vlad_pooling",
     "segment_gated_sum_pooling",
+    "segment_muvera_query_encoding",
+    "segment_muvera_document_encoding",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -186,6 +191,8 @@ __all__ = [
     "mask_attention",
     "bidaf_attention",
     "maxsim_score",
+    "muvera_query_encoding",
+    "muvera_document_encoding",
     "maxsim_score_all_pairs",
     "orthogonal_decomposition",
     "linear_decomposition",
@@ -267,10 +274,31 @@ def lengths_to_mask(lengths: ArrayLike, max_length: int, *, side: Literal["right
 def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> Array: ...
 def token_positions(mask: ArrayLike) -> Array: ...
 def masked_softmax(
-    scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
+    axis: int = -1,
 ) -> Array: ...
 def masked_log_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+) -> Array: ...
+def segment_softmax(
+    scores: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_log_softmax(
+    scores: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
@@ -290,14 +318,28 @@ def masked_sigmoid(
 ) -> Array: ...
 def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
-def dot_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
+def dot_score(
+    query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike = None, precision: PrecisionLike = None
+) -> Array: ...
 def scaled_dot_score(
-    query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None, precision: PrecisionLike = None
+    query: ArrayLike,
+    key: ArrayLike,
+    *,
+    scale: ArrayLike | None = None,
+    result_dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
 ) -> Array: ...
 def bilinear_score(
-    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, precision: PrecisionLike = None
+    query: ArrayLike,
+    key: ArrayLike,
+    kernel: ArrayLike,
+    *,
+    result_dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
 ) -> Array: ...
-def cosine_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
+def cosine_score(
+    query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike = None, precision: PrecisionLike = None
+) -> Array: ...
 def additive_score(
     query: ArrayLike,
     key: ArrayLike,
@@ -334,7 +376,12 @@ def location_score(
     precision: PrecisionLike = None,
 ) -> Array: ...
 def trilinear_score(
-    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, precision: PrecisionLike = None
+    query: ArrayLike,
+    key: ArrayLike,
+    kernel: ArrayLike,
+    *,
+    result_dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
 ) -> Array: ...
 def gaussian_score(query: ArrayLike, key: ArrayLike, *, bandwidth: ArrayLike = 1.0) -> Array: ...
 @overload
@@ -346,6 +393,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -359,6 +407,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -372,6 +421,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -386,6 +436,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -400,6 +451,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -414,6 +466,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -430,6 +483,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -446,6 +500,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -462,6 +517,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -563,6 +619,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -583,6 +640,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -603,6 +661,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -707,6 +766,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -729,6 +789,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -751,6 +812,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -775,6 +837,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -799,6 +862,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -823,6 +887,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -843,7 +908,12 @@ def min_pooling(
     axis_name: str | tuple[str, ...] | None = None,
 ) -> Array: ...
 def quantile_pooling(
-    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    q: ArrayLike = 0.5,
+    *,
+    lengths: ArrayLike | None = None,
+    method: Literal["linear", "lower", "higher", "nearest", "midpoint"] = "linear",
 ) -> Array: ...
 def top_k_pooling(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int
@@ -999,6 +1069,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -1020,6 +1091,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -1041,6 +1113,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -1250,6 +1323,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1272,6 +1346,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1294,6 +1369,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1318,6 +1394,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1342,6 +1419,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1366,6 +1444,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1549,6 +1628,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1570,6 +1650,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1591,6 +1672,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1721,6 +1803,28 @@ def segment_gated_sum_pooling(
     value_kernel: ArrayLike,
     gate_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def segment_muvera_query_encoding(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def segment_muvera_document_encoding(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -2015,6 +2119,25 @@ def maxsim_score(
     x_lengths: ArrayLike | None = None,
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
+    result_dtype: DTypeLike = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def muvera_query_encoding(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def muvera_document_encoding(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def maxsim_score_all_pairs(
@@ -2026,6 +2149,7 @@ def maxsim_score_all_pairs(
     x_lengths: ArrayLike | None = None,
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
+    result_dtype: DTypeLike = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def orthogonal_decomposition(
@@ -2348,6 +2472,7 @@ def finalize_state(
     | StatisticsState
     | AttentiveStatisticsState,
     *,
+    sink: ArrayLike | None = None,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
@@ -2364,7 +2489,7 @@ def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[Arra
 @overload
 def load(
     source: Any,
-    format: Literal["siglip", "siglip_bv", "timm_latent"],
+    format: Literal["siglip", "siglip_bv", "timm_latent", "perception_encoder"],
     *,
     prefix: str | None = None,
     num_heads: int | None = None,

@@ -27,6 +27,7 @@ def additive_attention_pooling(
     value=None,
     activation="tanh",
     normalizer="softmax",
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
@@ -52,11 +53,13 @@ def additive_attention_pooling(
     multiplier = dropout_multiplier
     if multiplier is not None and out_kernel.ndim == 1:
         multiplier = multiplier[..., None, :]
+    if sink is not None and out_kernel.ndim == 1:
+        sink = sink[..., None]
     if normalizer == "softmax" and value is None:
-        pooled, weights, _ = x.softmax_of(score, shared=parameters, multiplier=multiplier)
+        pooled, weights, _ = x.softmax_of(score, shared=parameters, multiplier=multiplier, sink=sink)
     else:
         scores, values = x.scores_of(score, shared=parameters), x if value is None else x.with_values(value)
-        pooled, weights, _ = averages(values, scores, normalizer, multiplier)
+        pooled, weights, _ = averages(values, scores, normalizer, multiplier, sink)
     if out_kernel.ndim == 1:
         pooled, weights = pooled[..., 0, :], weights[..., 0, :]
     return (pooled, weights) if return_weights else pooled
@@ -85,10 +88,10 @@ def perceptron(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bia
     return score, (kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias)
 
 
-def averages(tokens, scores, normalizer, multiplier):
+def averages(tokens, scores, normalizer, multiplier, sink=None):
     """Returns (pooled [..., n, d], weights [..., n, L], sums of the weights) of tokens under scores [..., n, L]."""
     if normalizer == "softmax":
-        return tokens.softmax_of_scores(scores, multiplier)
+        return tokens.softmax_of_scores(scores, multiplier, sink)
     return tokens.sums_under(scores, functools.partial(normalize, normalizer=normalizer), multiplier)
 
 

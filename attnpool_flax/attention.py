@@ -41,6 +41,7 @@ def attend(
     *,
     lengths=None,
     normalizer="softmax",
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
     precision=None,
@@ -54,7 +55,7 @@ def attend(
     (Array([[2.]], dtype=float32), Array([[0.5, 0.5, 0. ]], dtype=float32))
     """
     value = keep_real(value, seen_keys(mask))
-    rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, unnormalized_weights(normalizer))
+    rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, unnormalized_weights(normalizer), sink)
     pooled, weights = rows.average(value, return_weights, precision, at_once=not isinstance(normalizer, str))
     return (pooled, weights) if return_weights else pooled
 
@@ -68,6 +69,7 @@ class Rows(NamedTuple):
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
       normalize: from scores and mask to (weights, the denominator [..., n, 1] by which they are divided, or None).
+      sink: [..., n or 1], the score of a sink, which ``normalize`` then takes; or None.
     """
 
     parts: tuple[Any, ...]
@@ -75,6 +77,7 @@ class Rows(NamedTuple):
     multiplier: Any
     scores: Callable[..., Any]
     normalize: Callable[..., Any]
+    sink: Any = None
 
     def average(self, value, return_weights, precision, at_once=False):
         """Averages values [..., m, v]: (averages [..., n, v], weights [..., n, m] if ``return_weights``, else None).
@@ -83,11 +86,12 @@ class Rows(NamedTuple):
         """
 
         def pooled(*block):
-            *parts, multiplier, mask = block
-            weights, total = self.normalize(self.scores(*parts), mask)
+            *parts, sink, multiplier, mask = block
+            options = {} if sink is None else {"sink": sink[..., 0]}
+            weights, total = self.normalize(self.scores(*parts), mask, **options)
             return average(drop(weights, multiplier, mask), total, value, precision), (weights, total)
 
-        parts = *self.parts, self.multiplier
+        parts = *self.parts, None if self.sink is None else self.sink[..., None], self.multiplier
         if return_weights or at_once:
             found, (weights, total) = pooled(*parts, self.mask)
             return found, weights if total is None else divide(weights, total, self.mask)
@@ -131,6 +135,7 @@ def dot_product_attention(
     lengths=None,
     bias=None,
     scale=None,
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
     precision=None,
@@ -150,7 +155,7 @@ def dot_product_attention(
         products = dot(scaled(query, scale), key, precision)
         return products if bias is None else products + bias  # the softmax masks the values of the bias at padding
 
-    rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_and_sum)
+    rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_and_sum, sink)
     pooled, weights = rows.average(value, return_weights, precision)
     return (pooled, weights) if return_weights else pooled
 
@@ -173,6 +178,7 @@ def additive_attention(
     *,
     lengths=None,
     bias=None,
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
     precision=None,
@@ -186,12 +192,12 @@ def additive_attention(
     """
     query, key, value = only_seen(query, key, value, mask)
     scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
-    return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
+    return _attend(scores, value, mask, dropout_multiplier, return_weights, precision, sink)
 
 
-def _attend(score, value, mask, multiplier, return_weights, precision):
+def _attend(score, value, mask, multiplier, return_weights, precision, sink=None):
     """Applies softmax and dropout to scores, and averages the values."""
-    weights = softmax(score, mask)
+    weights = softmax(score, mask, -1, sink)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
     return (pooled, weights) if return_weights else pooled
 
@@ -267,6 +273,7 @@ def multi_head_attention(
     key_bias=None,
     value_bias=None,
     out_bias=None,
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
     precision=None,
@@ -295,7 +302,8 @@ def multi_head_attention(
     queries = to_heads(query, query_kernel, query_bias, precision)
     keys = to_heads(key, key_kernel, key_bias, precision)
     queries = queries * query_kernel.shape[-1] ** -0.5
-    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_and_sum)
+    sink = None if sink is None else jnp.reshape(sink, (1,) * (query.ndim - 2) + (-1, 1))
+    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_and_sum, sink)
     values = to_heads(value, value_kernel, value_bias, precision)
     pooled, weights = rows.average(values, return_weights, precision)
     result = from_heads(pooled, out_kernel, out_bias, precision)

@@ -62,7 +62,7 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 @compiled(as_they_come=("x",))
-def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
+def quantile_pooling(x, mask=None, q=0.5, *, lengths=None, method="linear"):
     """Twin of :func:`attnpool_ref.quantile_pooling`: order statistics by their bits, without a sort.
 
     >>> x = jnp.array([[1.0], [2.0], [10.0], [3.0], [99.0]])
@@ -74,9 +74,14 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
         return jnp.sum(tokens.x, -2)
     last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
     place = last * q
-    ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last).astype(jnp.int32) for end in (jnp.floor, jnp.ceil))
-    low, high = (found.astype(tokens.x.dtype) for found in order_statistics(x, tokens.real, *ends))
-    between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
+    rounded = {"lower": (jnp.floor,), "higher": (jnp.ceil,), "nearest": (jnp.round,)}.get(method, (jnp.floor, jnp.ceil))
+    ends = [jnp.clip(end(lax.stop_gradient(place)), 0, last).astype(jnp.int32) for end in rounded]
+    low, high = (found.astype(tokens.x.dtype) for found in order_statistics(x, tokens.real, ends[0], ends[-1]))
+    if method == "linear":
+        fraction = place - jnp.floor(lax.stop_gradient(place))
+    else:  # NaN if the place is
+        fraction = 0 * lax.stop_gradient(place) + (0.5 if method == "midpoint" else 0)
+    between = jnp.squeeze(fraction, -2)
     return _known(tokens, _between(low, high, between))
 
 

@@ -10,13 +10,14 @@ from attnpool_flax.numerics.entmax_bisect import alpha_entmax
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import max_along_axis, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
-from attnpool_flax.numerics.softmax import below, exponential, unmasked_softmax
+from attnpool_flax.numerics.softmax import below, beside_sink, exponential, unmasked_softmax
 from attnpool_flax.numerics.sums import computing_dtype
+from attnpool_flax.tokens.segments import segments_of
 from attnpool_ref import contract
 
 
 @compiled
-def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
+def masked_softmax(scores, mask=None, *, lengths=None, sink=None, axis=-1):
     """Twin of :func:`attnpool_ref.masked_softmax`; gradients are 0 in fully masked rows.
 
     Lengths in a JAX array are not checked, but clipped to 0 and the size of ``axis``.
@@ -27,7 +28,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     Array([[0.25, 0.25, 0.25, 0.25],
            [0.  , 0.  , 0.  , 0.  ]], dtype=float32)
     """
-    return softmax(scores, _real(scores, mask, lengths, axis), axis)
+    return softmax(scores, _real(scores, mask, lengths, axis), axis, sink)
 
 
 def _real(scores, mask, lengths, axis):
@@ -39,24 +40,31 @@ def _real(scores, mask, lengths, axis):
     return jnp.broadcast_to(jnp.moveaxis(mask, -1, axis), scores.shape)
 
 
-def softmax(scores, mask, axis=-1):
-    """Returns the masked softmax of scores; the mask, which broadcasts, or None is already checked."""
+def softmax(scores, mask, axis=-1, sink=None):
+    """Returns the masked softmax of scores; the mask, which broadcasts, or None is already checked.
+
+    ``sink`` is the score of a sink, with the axes of the scores without ``axis``, or None.
+    """
+    if sink is not None:
+        return divide(*exp_and_sum(scores, mask, axis, sink), mask)
     if mask is None:
         return unmasked_softmax(scores, axis)
     weights = unmasked_softmax(jnp.where(mask, scores, -jnp.inf), axis)
     return jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
 
 
-def exp_and_sum(scores, mask, axis=-1):
-    """Returns (exp(score - max_score), its sum along the axis, of size 1 there).
+def exp_and_sum(scores, mask, axis=-1, sink=None):
+    """Returns (exp(score - max_score), its sum along the axis, of size 1 there); with a sink, both for its denominator.
 
     At padding the exponentials are 0, but if a real score of the row is NaN, all of the row are. The mask may be None.
     """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     max_score = saveable(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
+    max_score, of_sink = (max_score, 0) if sink is None else beside_sink(max_score, jnp.expand_dims(sink, axis))
     unnormalized = exponential(scores, max_score)
-    return unnormalized, saveable(jnp.sum(unnormalized, axis, keepdims=True))
+    total = jnp.sum(unnormalized, axis, keepdims=True)
+    return unnormalized, saveable(total if sink is None else total + of_sink)
 
 
 @compiled
@@ -80,6 +88,54 @@ def masked_log_softmax(scores, mask=None, *, lengths=None, axis=-1):
     logarithms = differences - jnp.log(jnp.where(denominator == 0, 1, denominator))
     logarithms = jnp.where(scores == -jnp.inf, lax.stop_gradient(logarithms), logarithms)  # ignores cotangents there
     return logarithms if mask is None else jnp.where(mask, logarithms, -jnp.inf)
+
+
+@compiled
+def segment_softmax(scores, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
+    """Twin of :func:`attnpool_ref.segment_softmax`: one maximum and one sum of all segments; gradients are 0 at padding.
+
+    Segment numbers out of range are an error if the array is on the host, and padding if it is on a device.
+
+    >>> segment_softmax(jnp.array([1.0, 5.0, 1.0]), jnp.array([0, 1, 0]), 2)
+    Array([0.5, 1. , 0.5], dtype=float32)
+    """
+    kept, real, segments = _by_segment(scores, segment_ids, num_segments, mask, indices_are_sorted)
+    unnormalized = exponential(kept, _largest_of_segment(kept, segments))
+    weights = unnormalized / segments.expand_to_tokens(_nonzero(segments.sum(unnormalized)))
+    return jnp.where(real, weights, 0)  # NaN of a real token must not reach padding
+
+
+@compiled
+def segment_log_softmax(scores, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
+    """Twin of :func:`attnpool_ref.segment_log_softmax`; gradients are 0 where the result is -inf.
+
+    Segment numbers out of range are an error if the array is on the host, and padding if it is on a device.
+
+    >>> segment_log_softmax(jnp.array([0.0, 5.0, -900.0]), jnp.array([0, 1, 0]), 2)
+    Array([   0.,    0., -900.], dtype=float32)
+    """
+    kept, real, segments = _by_segment(scores, segment_ids, num_segments, mask, indices_are_sorted)
+    differences = below(kept, _largest_of_segment(kept, segments))
+    denominator = _nonzero(segments.sum(jnp.exp(differences)))
+    logarithms = differences - segments.expand_to_tokens(jnp.log(denominator))
+    logarithms = jnp.where(kept == -jnp.inf, lax.stop_gradient(logarithms), logarithms)  # ignores cotangents there
+    return jnp.where(real, logarithms, -jnp.inf)
+
+
+def _by_segment(scores, segment_ids, num_segments, mask, ordered):
+    """Returns (scores, -inf at padding; bool [N] or [N, 1], True at real tokens; the segments)."""
+    segments = segments_of(segment_ids, mask, num_segments, ordered)
+    real = segments.real if scores.ndim == 1 else segments.real[:, None]
+    return jnp.where(real, scores, -jnp.inf), real, segments
+
+
+def _largest_of_segment(kept, segments):
+    """Returns the largest score of each token's segment, without gradient."""
+    return segments.expand_to_tokens(segments.max(lax.stop_gradient(kept)))
+
+
+def _nonzero(denominator):
+    return jnp.where(denominator == 0, 1, denominator)
 
 
 def divide(unnormalized, denominator, mask):
@@ -305,7 +361,7 @@ NORMALIZERS = {
 }
 
 
-def normalize(scores, mask, normalizer):
+def normalize(scores, mask, normalizer, sink=None):
     """Returns weights [..., m] over the last axis, 0 at padding.
 
     Args:
@@ -313,11 +369,14 @@ def normalize(scores, mask, normalizer):
       mask: bool with as many axes as ``scores``, of size 1 where it is shared; None if all scores are real.
       normalizer: a key of NORMALIZERS, or the caller's function from scores and mask to weights. The function gets both
         broadcast to one shape, with scores of 0 at padding; its result is cast to the dtype of the scores.
+      sink: [...], the score of a sink, only with "softmax"; or None.
 
     Raises:
       TypeError: the function does not return an array of numbers.
       ValueError: its array is complex, or does not have the shape of the scores.
     """
+    if sink is not None:
+        return softmax(scores, mask, -1, sink)
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer](scores, mask)
     if mask is None:

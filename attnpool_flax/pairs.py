@@ -1,6 +1,9 @@
 """Attention and pooling between two sequences, called sides. Twin of :mod:`attnpool_ref.pairs`."""
 
+import math
+
 import jax.numpy as jnp
+from jax import lax
 
 from attnpool_flax.attention import Rows, average
 from attnpool_flax.call.compiled import compiled
@@ -9,13 +12,14 @@ from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.products import einsum, factor_precision, one_pass_of
 from attnpool_flax.numerics.rounding import largest_product, norm
-from attnpool_flax.numerics.sizes import at_least_1, known
+from attnpool_flax.numerics.sizes import as_number, at_least_1, known
 from attnpool_flax.numerics.sums import summed, weighted
 from attnpool_flax.scores import dot as products_of_pairs
-from attnpool_flax.tokens import Dense
+from attnpool_flax.tokens import Dense, Packed
 from attnpool_flax.tokens.mesh import all_reduce_states
 from attnpool_flax.tokens.protocol import dot, dot_if_any
 from attnpool_flax.tokens.queries import ForQueries, largest_of_both, largest_with, over_first, over_queries, size_of
+from attnpool_flax.tokens.segments import at
 
 
 @compiled(tokens=("x", "y"), as_they_come=("x", "y"))
@@ -250,7 +254,9 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
 
 
 @compiled(one_pass=True)
-def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
+def maxsim_score(
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, result_dtype=None, precision=None
+):
     """Twin of :func:`attnpool_ref.maxsim_score`: in blocks of x; products [L, T] exist at once only if they fit one.
 
     >>> maxsim_score(jnp.eye(2), jnp.array([[2.0, 1.0], [0.0, 3.0]]))
@@ -272,7 +278,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
 
 @compiled(as_they_come=("x", "y"), one_pass=True)
 def maxsim_score_all_pairs(
-    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, result_dtype=None, precision=None
 ):
     """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: in blocks of documents y.
 
@@ -292,6 +298,101 @@ def maxsim_score_all_pairs(
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
+
+
+@compiled(tokens=("x",), as_they_come=("x",))
+def muvera_query_encoding(x, mask=None, *, lengths=None, planes, projection=None, precision=None):
+    """Twin of :func:`attnpool_ref.muvera_query_encoding`: one repetition after another, without an array [L, 2^b].
+
+    ``precision`` can change a bit whose product is near 0.
+
+    >>> x = jnp.array([[1.0, 2.0], [3.0, -1.0], [-2.0, 5.0]])
+    >>> muvera_query_encoding(x, planes=jnp.array([[[1.0, 0.0]]]))
+    Array([-2.,  5.,  4.,  1.], dtype=float32)
+
+    Packed:
+      The buckets of all segments are summed at once.
+
+    >>> x = jnp.array([[1.0, 2.0], [3.0, -1.0], [-2.0, 5.0]])
+    >>> segment_muvera_query_encoding(x, jnp.array([0, 1, 0]), 2, planes=jnp.array([[[1.0, 0.0]]]))
+    Array([[-2.,  5.,  1.,  2.],
+           [ 0.,  0.,  3., -1.]], dtype=float32)
+    """
+    return _encoding(x, planes, projection, lambda tokens, width: tokens.sum())
+
+
+@compiled(tokens=("x",), as_they_come=("x",))
+def muvera_document_encoding(x, mask=None, *, lengths=None, planes, projection=None, precision=None):
+    """Twin of :func:`attnpool_ref.muvera_document_encoding`: empty buckets are filled in b steps, without an array [L, 2^b].
+
+    ``precision`` can change a bit whose product is near 0.
+
+    >>> muvera_document_encoding(jnp.array([[1.0, 2.0], [3.0, -1.0]]), planes=jnp.array([[[1.0, 0.0]]]))
+    Array([1. , 2. , 2. , 0.5], dtype=float32)
+
+    Packed:
+      The buckets of all segments are averaged at once.
+
+    >>> x = jnp.array([[1.0, 2.0], [3.0, -1.0], [-2.0, 5.0]])
+    >>> segment_muvera_document_encoding(x, jnp.array([0, 1, 0]), 2, planes=jnp.array([[[1.0, 0.0]]]))
+    Array([[-2.,  5.,  1.,  2.],
+           [ 3., -1.,  3., -1.]], dtype=float32)
+    """
+    return _encoding(x, planes, projection, _filled_means)
+
+
+def _encoding(tokens, planes, projection, block_of):
+    """Encodes tokens, dense or packed: [..., R 2^b p], or [S, R 2^b p].
+
+    ``block_of`` maps :class:`Packed` tokens, whose segments are the buckets of one repetition, and b to [buckets, d].
+    """
+    if isinstance(tokens, Packed):
+        x, batch, count = tokens.x, (tokens.number,), tokens.number
+        owner, real = tokens.segments.ids, tokens.segments.real
+    else:
+        *batch, length, _ = tokens.x.shape
+        count = math.prod(batch)
+        x = jnp.reshape(tokens.x, (count * length, tokens.x.shape[-1]))
+        owner = jnp.reshape(lax.broadcasted_iota(jnp.int32, (count, length), 0), (count * length,))
+        real = None if tokens.mask is None else jnp.reshape(tokens.mask, (count * length,))
+    precision, bits = factor_precision(tokens.precision), planes.shape[1]
+    constant = keep_real(
+        lax.stop_gradient(x.astype(tokens.dtype)), real
+    )  # the bucket of padding has an effect on rounding
+    powers = jnp.array([2**place for place in reversed(range(bits))], jnp.int32)
+
+    def of_repetition(parts):
+        planes, projection = parts
+        products = jnp.einsum("ld,bd->lb", constant, planes, precision=precision)
+        bucket = owner * 2**bits + jnp.sum(jnp.where(products > 0, powers, 0), -1, dtype=jnp.int32)
+        blocks = block_of(Packed(x, bucket, count * 2**bits, real, False, tokens.precision), bits)
+        if projection is not None:
+            blocks = jnp.einsum("cd,dp->cp", blocks, projection, precision=precision)
+        return jnp.reshape(blocks, (count, 2**bits * blocks.shape[-1]))
+
+    encodings = lax.map(of_repetition, (planes, projection))
+    return jnp.reshape(jnp.swapaxes(encodings, 0, 1), (*batch, encodings.shape[0] * encodings.shape[2]))
+
+
+def _filled_means(tokens, bits):
+    """Averages the tokens of each bucket; an empty one takes the first real token whose bits differ in the fewest places.
+
+    For all buckets of a document, (number of differing bits) N + (index of the token) is minimized bit by bit: a step
+    compares the buckets that differ in one bit.
+    """
+    means, (length, _) = tokens.mean(), tokens.x.shape
+    if known(length) and not length:
+        return means
+    length, buckets = as_number(length, jnp.int32), tokens.number
+    nowhere = length * (bits + 1)
+    place = jnp.where(tokens.segments.real, lax.iota(jnp.int32, tokens.x.shape[0]), nowhere)
+    empty = tokens.segments.counts()[:buckets] == 0
+    nearest = jnp.where(empty, nowhere, -tokens.segments.max(-place)[:buckets])
+    for bit in range(bits):
+        pairs = jnp.reshape(nearest, (buckets // 2 ** (bit + 1), 2, 2**bit))
+        nearest = jnp.reshape(jnp.minimum(pairs, pairs[:, ::-1] + length), (buckets,))
+    token = at(tokens.x, nearest % length).astype(tokens.dtype)
+    return jnp.where((empty & (nearest < nowhere))[:, None], token, means)
 
 
 @compiled(one_pass=True, queries=ForQueries("context", "query"))

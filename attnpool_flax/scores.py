@@ -16,7 +16,7 @@ from attnpool_flax.numerics.rounding import power_of_two
 
 
 @compiled
-def dot_score(query, key, *, precision=None):
+def dot_score(query, key, *, result_dtype=None, precision=None):
     """Twin of :func:`attnpool_ref.dot_score`.
 
     >>> dot_score(jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0], [5.0, 6.0]]))
@@ -31,7 +31,7 @@ def dot(query, key, precision):
 
 
 @compiled
-def scaled_dot_score(query, key, *, scale=None, precision=None):
+def scaled_dot_score(query, key, *, scale=None, result_dtype=None, precision=None):
     """Twin of :func:`attnpool_ref.scaled_dot_score`.
 
     >>> query, key = jnp.array([[1.0, 2.0, 2.0, 0.0]]), jnp.array([[2.0, 2.0, 2.0, 2.0]])
@@ -52,7 +52,7 @@ def scaled(query, scale):
 
 
 @compiled
-def bilinear_score(query, key, kernel, *, precision=None):
+def bilinear_score(query, key, kernel, *, result_dtype=None, precision=None):
     """Twin of :func:`attnpool_ref.bilinear_score`.
 
     >>> bilinear_score(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]), jnp.array([[1.0], [10.0]]))
@@ -68,7 +68,7 @@ def affine(x, kernel, bias, precision):
 
 
 @compiled
-def cosine_score(query, key, *, precision=None):
+def cosine_score(query, key, *, result_dtype=None, precision=None):
     """Twin of :func:`attnpool_ref.cosine_score`.
 
     >>> cosine_score(jnp.ones((1, 4)), jnp.array([[3.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]))
@@ -267,7 +267,7 @@ def affine_of_both(query, other, kernel, bias, precision):
 
 
 @compiled
-def trilinear_score(query, key, kernel, *, precision=None):
+def trilinear_score(query, key, kernel, *, result_dtype=None, precision=None):
     """Twin of :func:`attnpool_ref.trilinear_score`: computed as the sum of three products, without an array [n, m, 3d].
 
     >>> trilinear_score(jnp.array([[2.0]]), jnp.array([[3.0], [5.0]]), jnp.array([1.0, 10.0, 100.0]))

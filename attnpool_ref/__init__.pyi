@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from attnpool_ref import formats as formats
 from attnpool_ref.streaming import State
@@ -63,6 +63,8 @@ __all__ = [
     "token_positions",
     "masked_softmax",
     "masked_log_softmax",
+    "segment_softmax",
+    "segment_log_softmax",
     "sparsemax",
     "entmax15",
     "entmax",
@@ -137,6 +139,8 @@ __all__ = [
     "segment_set2set_pooling",
     "segment_vlad_pooling",
     "segment_gated_sum_pooling",
+    "segment_muvera_query_encoding",
+    "segment_muvera_document_encoding",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -144,6 +148,8 @@ __all__ = [
     "mask_attention",
     "bidaf_attention",
     "maxsim_score",
+    "muvera_query_encoding",
+    "muvera_document_encoding",
     "maxsim_score_all_pairs",
     "orthogonal_decomposition",
     "linear_decomposition",
@@ -191,10 +197,31 @@ def lengths_to_mask(
 def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> NDArray[np.bool_]: ...
 def token_positions(mask: ArrayLike) -> NDArray[Any]: ...
 def masked_softmax(
-    scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
+    axis: int = -1,
 ) -> NDArray[Any]: ...
 def masked_log_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+) -> NDArray[Any]: ...
+def segment_softmax(
+    scores: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_log_softmax(
+    scores: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
 ) -> NDArray[Any]: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
@@ -216,10 +243,14 @@ def masked_sigmoid(
 ) -> NDArray[Any]: ...
 def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> NDArray[Any]: ...
-def dot_score(query: ArrayLike, key: ArrayLike) -> NDArray[Any]: ...
-def scaled_dot_score(query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None) -> NDArray[Any]: ...
-def bilinear_score(query: ArrayLike, key: ArrayLike, kernel: ArrayLike) -> NDArray[Any]: ...
-def cosine_score(query: ArrayLike, key: ArrayLike) -> NDArray[Any]: ...
+def dot_score(query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike = None) -> NDArray[Any]: ...
+def scaled_dot_score(
+    query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None, result_dtype: DTypeLike = None
+) -> NDArray[Any]: ...
+def bilinear_score(
+    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, result_dtype: DTypeLike = None
+) -> NDArray[Any]: ...
+def cosine_score(query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike = None) -> NDArray[Any]: ...
 def additive_score(
     query: ArrayLike,
     key: ArrayLike,
@@ -238,7 +269,9 @@ def tanh_sum_score(
 def location_score(
     query: ArrayLike, state: ArrayLike, kernel: ArrayLike, *, bias: ArrayLike | None = None
 ) -> NDArray[Any]: ...
-def trilinear_score(query: ArrayLike, key: ArrayLike, kernel: ArrayLike) -> NDArray[Any]: ...
+def trilinear_score(
+    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, result_dtype: DTypeLike = None
+) -> NDArray[Any]: ...
 def gaussian_score(query: ArrayLike, key: ArrayLike, *, bandwidth: ArrayLike = 1.0) -> NDArray[Any]: ...
 @overload
 def attend(
@@ -249,6 +282,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -261,6 +295,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -273,6 +308,7 @@ def attend(
     lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -286,6 +322,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -299,6 +336,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -312,6 +350,7 @@ def dot_product_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -327,6 +366,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -342,6 +382,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -357,6 +398,7 @@ def additive_attention(
     *,
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -451,6 +493,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -470,6 +513,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -489,6 +533,7 @@ def multi_head_attention(
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -555,6 +600,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -575,6 +621,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -595,6 +642,7 @@ def attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -617,6 +665,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -639,6 +688,7 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -661,13 +711,19 @@ def multi_head_attention_pooling(
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def sum_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
 def min_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
 def quantile_pooling(
-    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    q: ArrayLike = 0.5,
+    *,
+    lengths: ArrayLike | None = None,
+    method: Literal["linear", "lower", "higher", "nearest", "midpoint"] = "linear",
 ) -> NDArray[Any]: ...
 def top_k_pooling(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int
@@ -806,6 +862,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -825,6 +882,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -844,6 +902,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1034,6 +1093,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1055,6 +1115,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1076,6 +1137,7 @@ def segment_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1099,6 +1161,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1122,6 +1185,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1145,6 +1209,7 @@ def segment_multi_head_attention_pooling(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1324,6 +1389,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -1344,6 +1410,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -1364,6 +1431,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    sink: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1486,6 +1554,26 @@ def segment_gated_sum_pooling(
     value_kernel: ArrayLike,
     gate_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_muvera_query_encoding(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_muvera_document_encoding(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
     indices_are_sorted: bool = False,
 ) -> NDArray[Any]: ...
 @overload
@@ -1764,6 +1852,23 @@ def maxsim_score(
     x_lengths: ArrayLike | None = None,
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
+    result_dtype: DTypeLike = None,
+) -> NDArray[Any]: ...
+def muvera_query_encoding(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
+) -> NDArray[Any]: ...
+def muvera_document_encoding(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    planes: ArrayLike,
+    projection: ArrayLike | None = None,
 ) -> NDArray[Any]: ...
 def maxsim_score_all_pairs(
     x: ArrayLike,
@@ -1774,6 +1879,7 @@ def maxsim_score_all_pairs(
     x_lengths: ArrayLike | None = None,
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
+    result_dtype: DTypeLike = None,
 ) -> NDArray[Any]: ...
 def orthogonal_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def linear_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -2058,6 +2164,7 @@ def finalize_state(
     | StatisticsState
     | AttentiveStatisticsState,
     *,
+    sink: ArrayLike | None = None,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,

@@ -1,4 +1,4 @@
-"""The command line ``attnpool``: list, find, formats, inspect, show, check. Also ``python -m attnpool_ref``."""
+"""The command line ``attnpool``: list, find, formats, inspect, show, check, vectors. Also ``python -m attnpool_ref``."""
 
 import contextlib
 import errno
@@ -13,8 +13,15 @@ MISUSED, INTERRUPTED = 2, 130  # as cli/exits.py has them, which needs an extra
 
 
 def main():
-    """Runs the command; without the extra ``cli``, prints one line that says how to install it and exits with 2."""
+    """Runs the command; without the extra ``cli``, prints one line that says how to install it and exits with 2.
+
+    ``attnpool find`` needs no extra: it then prints plain text.
+    """
     missing = cli.missing("cli")
+    if missing and sys.argv[1:2] == ["find"] and sys.argv[2:] and not sys.argv[2].startswith("-"):
+        from attnpool_ref.cli import finding
+
+        sys.exit(finding.find(sys.argv[2:]))
     if missing:
         print(missing, file=sys.stderr)
         sys.exit(MISUSED)

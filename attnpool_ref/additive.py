@@ -23,6 +23,7 @@ def additive_attention_pooling(
     value=None,
     activation="tanh",
     normalizer="softmax",
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
 ):
@@ -54,6 +55,8 @@ def additive_attention_pooling(
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (with which :math:`c` does not cancel, and the weights
         do not sum to 1), "hardmax", or a function (scores, mask) -> weights, as described in :func:`attend`.
+      sink: broadcastable to [...], with n hops [..., n], a score in the denominator of the softmax only (attention sink; 0 is "softmax off
+        by one"), or None. It is neither scaled nor biased, and does not affect the result's dtype.
       dropout_multiplier: broadcastable to [..., L], with n hops [..., n, L], or None; dropout factors of the weights, 0
         or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
@@ -83,7 +86,8 @@ def additive_attention_pooling(
     value = x if value is None else fill_padding(value, mask)
     scores = additive_scores(x, *parameters)
     mask = np.broadcast_to(mask[..., None, :], scores.shape)
-    weights = normalize(scores, mask, normalizer)
+    sink = None if sink is None else np.reshape(sink, scores.shape[:-1])
+    weights = normalize(scores, mask, normalizer, sink)
     multiplier = None if dropout_multiplier is None else np.reshape(dropout_multiplier, scores.shape)
     pooled = drop(weights, multiplier, mask) @ value
     if out_kernel.ndim == 1:

@@ -20,7 +20,15 @@ from attnpool_ref.scores import additive_score, gaussian_score, location_score, 
 
 @definition
 def attend(
-    scores, value, mask=None, *, lengths=None, normalizer="softmax", dropout_multiplier=None, return_weights=False
+    scores,
+    value,
+    mask=None,
+    *,
+    lengths=None,
+    normalizer="softmax",
+    sink=None,
+    dropout_multiplier=None,
+    return_weights=False,
 ):
     r"""Averages values by normalized scores: attention with scores that you compute.
 
@@ -40,6 +48,8 @@ def attend(
         function (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. The function receives the mask as a
         boolean array of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0.
         It may be called for some examples at a time. JAX compiles anew for each new function object, so create it once.
+      sink: broadcastable to [..., n], a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
+        one"), or None. The weights then sum to less than 1. It does not affect the result's dtype.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -53,7 +63,7 @@ def attend(
     array([[2.]])
     """
     value = fill_padding(value, np.any(mask, -2))
-    weights = normalize(scores, mask, normalizer)
+    weights = normalize(scores, mask, normalizer, sink)
     pooled = drop(weights, dropout_multiplier, mask) @ value
     return (pooled, weights) if return_weights else pooled
 
@@ -68,6 +78,7 @@ def dot_product_attention(
     lengths=None,
     bias=None,
     scale=None,
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
 ):
@@ -85,6 +96,8 @@ def dot_product_attention(
       lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       bias: broadcastable to [..., n, m], :math:`B`, or None; does not affect the result's dtype.
       scale: a number that multiplies the products; None is :math:`1/\sqrt d`.
+      sink: broadcastable to [..., n], a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
+        one"), or None. It is neither scaled nor biased, and does not affect the result's dtype.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -101,7 +114,9 @@ def dot_product_attention(
     scores = scaled_dot_score.body(query, key, scale=scale)
     if bias is not None:
         scores = scores + only_real(bias, mask)
-    return attend.body(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
+    return attend.body(
+        scores, value, mask, sink=sink, dropout_multiplier=dropout_multiplier, return_weights=return_weights
+    )
 
 
 def _only_seen(query, key, mask):
@@ -121,6 +136,7 @@ def additive_attention(
     *,
     lengths=None,
     bias=None,
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
 ):
@@ -140,6 +156,8 @@ def additive_attention(
       mask: bool, broadcastable to [..., n, m]: True where the query sees the key; None if each query sees every key.
       lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       bias: [h], :math:`b`, or None.
+      sink: broadcastable to [..., n], a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
+        one"), or None. It is neither scaled nor biased, and does not affect the result's dtype.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -156,7 +174,9 @@ def additive_attention(
     """
     query, key = _only_seen(query, key, mask)
     scores = additive_score.body(query, key, query_kernel, key_kernel, out_kernel, bias=bias)
-    return attend.body(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
+    return attend.body(
+        scores, value, mask, sink=sink, dropout_multiplier=dropout_multiplier, return_weights=return_weights
+    )
 
 
 @definition
@@ -248,6 +268,7 @@ def multi_head_attention(
     key_bias=None,
     value_bias=None,
     out_bias=None,
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
 ):
@@ -274,6 +295,8 @@ def multi_head_attention(
       key_bias: [H, c], :math:`b_k`, or None.
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None.
+      sink: a number, or [H] with one for each head, a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
+        one"), or None. It is neither scaled nor biased, and does not affect the result's dtype.
       dropout_multiplier: broadcastable to [..., H, n, m] or None; dropout factors of weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -304,7 +327,12 @@ def multi_head_attention(
     keys = project_to_heads(key, key_kernel, key_bias)
     values = project_to_heads(value, value_kernel, value_bias)
     attended, weights = attend.body(
-        scaled_dot_score.body(queries, keys), values, mask, dropout_multiplier=dropout_multiplier, return_weights=True
+        scaled_dot_score.body(queries, keys),
+        values,
+        mask,
+        sink=None if sink is None else sink[:, None],
+        dropout_multiplier=dropout_multiplier,
+        return_weights=True,
     )
     result = output_of_heads(attended, out_kernel, out_bias)
     return (result, weights) if return_weights else result

@@ -72,9 +72,19 @@ def min_pooling(x, mask=None, *, lengths=None):
     return minimum(x, mask)
 
 
+_PLACES = {
+    "linear": (np.floor, np.ceil),
+    "lower": (np.floor, np.floor),
+    "higher": (np.ceil, np.ceil),
+    "nearest": (np.rint, np.rint),
+    "midpoint": (np.floor, np.ceil),
+}
+"""For each method of a quantile, the roundings of a place to those of the two values that are averaged."""
+
+
 @definition
-def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
-    r"""Computes a quantile of the real values of each feature, with linear interpolation.
+def quantile_pooling(x, mask=None, q=0.5, *, lengths=None, method="linear"):
+    r"""Computes a quantile of the real values of each feature, by default with linear interpolation.
 
     .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
 
@@ -87,15 +97,21 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       q: :math:`q`, a number from 0 to 1; the range is not checked. 0.5 is the median.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
+      method: the value between :math:`x_{(j)c}` and :math:`x_{(j+1)c}`, if :math:`i` is not an integer: "linear", as in
+        the formula; "lower" or "higher", one of the two; "nearest", the one of the nearer place, or if both are equally
+        near, of the even place; "midpoint", their mean. "lower" with :math:`q = 0.5` is the median of PyTorch.
+        :math:`(N - 1) q` is rounded to the computing dtype first.
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
     Source:
-      Hyndman and Fan 1996, definition 7.
+      Hyndman and Fan 1996, definition 7; the other methods are NumPy's.
 
     >>> quantile_pooling([[1.0], [2.0], [10.0], [3.0], [99.0]], [True, True, True, True, False])
     array([2.5])
+    >>> quantile_pooling([[1.0], [2.0], [10.0], [3.0]], method="lower")
+    array([2.])
     """
     if x.shape[-2] == 0:
         return np.sum(x, -2)
@@ -103,13 +119,14 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     last = np.maximum(np.sum(real, -2, keepdims=True) - 1, 0)
     ordered = np.sort(np.where(real, x, np.inf), -2)
     place = last * q
-    below, above = (np.clip(end, 0, last) for end in (np.floor(place), np.ceil(place)))
+    below, above = (np.clip(end(place), 0, last) for end in _PLACES[method])
     shape = (*x.shape[:-2], 1, x.shape[-1])
     low, high = (
         np.take_along_axis(ordered, np.broadcast_to(index.astype(np.int64), shape), -2)[..., 0, :]
         for index in (np.where(np.isnan(end), 0, end) for end in (below, above))
     )
-    share = (place - below)[..., 0, :]
+    share = {"linear": place - below, "midpoint": np.full_like(place, 0.5)}.get(method, np.zeros_like(place))
+    share = np.where(np.isnan(place), np.nan, share)[..., 0, :]
     result = between(low, high, share)
     result = np.where(np.any(np.isnan(x) & real, -2) | np.isnan(share), np.nan, result)
     return np.where(np.any(real, -2), result, 0)

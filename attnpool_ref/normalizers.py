@@ -6,23 +6,28 @@ from attnpool_ref import contract
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.masks import real_by_length
 from attnpool_ref.numerics.entmax_bisect import gentle_entmax, steep_entmax
-from attnpool_ref.primitives import log_softmax, primitive, softmax, unit_vector
+from attnpool_ref.primitives import log_softmax, members, primitive, share_beside_sink, softmax, unit_vector
 
 
 @definition
-def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
+def masked_softmax(scores, mask=None, *, lengths=None, sink=None, axis=-1):
     r"""Computes the softmax over the real positions; padding has weight exactly 0.
 
-    .. math:: w_j = \frac{k_j \exp(s_j - c)}{\sum_{i : k_i} \exp(s_i - c)}, \qquad c = \max_{i : k_i} s_i
+    .. math:: w_j = \frac{k_j \exp(s_j - c)}{\exp(b - c) + \sum_{i : k_i} \exp(s_i - c)}, \qquad
+              c = \max\big(b, \max_{i : k_i} s_i\big)
 
-    :math:`k_j` is 1 at real positions :math:`j`, else 0. In a fully masked row, or if every real score is
-    :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all real weights of its row NaN.
+    :math:`k_j` is 1 at real positions :math:`j`, else 0. :math:`b` is the sink, :math:`-\infty` without one. In a fully
+    masked row, or if every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all
+    real weights of its row NaN. With a sink the weights sum to less than 1, and a constant added to every score changes
+    them; a sink of :math:`+\infty` makes them 0.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       lengths: number of real positions, counted from the left: int (), or of the shape of the first axes of ``scores``
         without ``axis``, such as (B,) or (B, n) for (B, n, m). Give this or ``mask``.
+      sink: :math:`b`, a score in the denominator only (attention sink): a number, 0 for "softmax off by one", or an array
+        that broadcasts to the axes of ``scores`` without ``axis``. It does not affect the result's dtype.
       axis: the axis that is normalized.
 
     Returns:
@@ -39,8 +44,16 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     array([0.090031, 0.244728, 0.665241, 0.      ])
     >>> masked_softmax([1.0, 2.0], [False, False])
     array([0., 0.])
+    >>> masked_softmax(np.log([1.0, 3.0]), sink=0.0).round(6)
+    array([0.2, 0.6])
     """
-    return softmax(scores, mask if lengths is None else real_by_length(lengths, scores.shape, axis), axis)
+    return _beside_sink(scores, mask if lengths is None else real_by_length(lengths, scores.shape, axis), sink, axis)
+
+
+def _beside_sink(scores, mask, sink, axis=-1):
+    """Returns the softmax, with a sink or None."""
+    weights = softmax(scores, mask, axis)
+    return weights if sink is None else np.where(mask, weights * share_beside_sink(scores, mask, sink, axis), 0)
 
 
 @definition
@@ -74,6 +87,79 @@ def masked_log_softmax(scores, mask=None, *, lengths=None, axis=-1):
     array([-inf, -inf])
     """
     return log_softmax(scores, mask if lengths is None else real_by_length(lengths, scores.shape, axis), axis)
+
+
+@definition
+def segment_softmax(scores, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
+    r"""Computes the softmax over the real tokens of each segment of packed tokens (scatter_softmax, edge softmax).
+
+    .. math:: w_j = \frac{k_j \exp(s_j - c_S)}{\sum_{i \in S : k_i} \exp(s_i - c_S)}, \qquad
+              c_S = \max_{i \in S : k_i} s_i, \qquad j \in S
+
+    :math:`k_j` is 1 at real tokens :math:`j`, else 0; :math:`S` is the segment of :math:`j`. Each column of scores
+    [N, h] is normalized by itself. If every real score of a segment is :math:`-\infty`, its weights are 0. NaN or
+    :math:`+\infty` at a real token makes all real weights of its segment and column NaN.
+
+    Args:
+      scores: [N] scores, one for each of N tokens, or [N, h], h for each.
+      segment_ids: int [N], the segment of each token, from 0 to ``num_segments`` - 1, in any order.
+      num_segments: the number of segments, an integer.
+      mask: bool, broadcastable to [N], one for each token: True at real tokens, False at padding; None if all are real.
+      indices_are_sorted: True if the segment numbers never decrease, those of padding included: faster in JAX, but not
+        checked; if they do decrease, the result in JAX may be wrong.
+
+    Returns:
+      Weights of the shape of ``scores``; 0 at padding.
+
+    Source:
+      Fey and Lenssen 2019, ``torch_geometric.utils.softmax``, without its 1e-16 in the denominator.
+
+    >>> segment_softmax([1.0, 5.0, 1.0], [0, 1, 0], 2)
+    array([0.5, 1. , 0.5])
+    """
+    del indices_are_sorted  # NumPy uses one algorithm for both
+    return _of_segments(softmax, scores, segment_ids, num_segments, mask, 0)
+
+
+@definition
+def segment_log_softmax(scores, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
+    r"""Computes the logarithm of the softmax over the real tokens of each segment, without underflow.
+
+    .. math:: \log w_j = s_j - c_S - \log \sum_{i \in S : k_i} \exp(s_i - c_S), \qquad
+              c_S = \max_{i \in S : k_i} s_i, \qquad j \in S
+
+    :math:`k_i` is 1 at real tokens :math:`i`, else 0; :math:`S` is the segment of :math:`j`. Padding and a real score of
+    :math:`-\infty` give :math:`-\infty`. There cotangents are ignored, and the gradient is 0. NaN or :math:`+\infty` at
+    a real token makes all real results of its segment and column NaN.
+
+    Args:
+      scores: [N] scores, one for each of N tokens, or [N, h], h for each.
+      segment_ids: int [N], the segment of each token, from 0 to ``num_segments`` - 1, in any order.
+      num_segments: the number of segments, an integer.
+      mask: bool, broadcastable to [N], one for each token: True at real tokens, False at padding; None if all are real.
+      indices_are_sorted: as for :func:`segment_softmax`.
+
+    Returns:
+      Logarithms of the weights, of the shape of ``scores``; -inf at padding.
+
+    Source:
+      Fey and Lenssen 2019, torch_scatter's ``scatter_log_softmax``, without its epsilon.
+
+    >>> segment_log_softmax([0.0, 5.0, -900.0], [0, 1, 0], 2)
+    array([   0.,    0., -900.])
+    """
+    del indices_are_sorted  # NumPy uses one algorithm for both
+    return _of_segments(log_softmax, scores, segment_ids, num_segments, mask, -np.inf)
+
+
+def _of_segments(function, scores, segment_ids, num_segments, mask, fill):
+    """Applies a softmax to the scores of one segment after another; tokens of no segment have the value ``fill``."""
+    result = np.full(scores.shape, fill, np.float64)
+    mask = np.broadcast_to(mask.reshape(mask.shape + (1,) * (scores.ndim - 1)), scores.shape)
+    for s in range(num_segments):
+        own = members(segment_ids, s)
+        result[own] = function(scores[own].astype(np.float64), mask[own], 0)
+    return result
 
 
 @definition
@@ -354,7 +440,7 @@ NORMALIZERS = {
 
 
 @primitive
-def normalize(scores, mask, normalizer):
+def normalize(scores, mask, normalizer, sink=None):
     """Returns weights over the last axis, 0 at padding.
 
     Args:
@@ -362,11 +448,14 @@ def normalize(scores, mask, normalizer):
       mask: bool, of the scores' shape.
       normalizer: a key of ``NORMALIZERS``, or the caller's function (scores, mask) -> weights. The function receives
         scores that are 0 at padding, and its weights at padding are replaced by 0.
+      sink: [...], the score of a sink, only with "softmax"; or None.
 
     Raises:
       ValueError: if the function returns weights of another shape than the scores.
       TypeError: if the function does not return an array of numbers.
     """
+    if sink is not None:
+        return _beside_sink(scores, mask, sink)
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer].body(scores, mask)
     weights = normalizer(np.where(mask, scores, 0), mask.copy())

@@ -4,7 +4,19 @@ import numpy as np
 
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.numerics.blocks import call_in_blocks
-from attnpool_ref.primitives import drop, fill_padding, inverse_root, joined, pairs_of, reduced, softmax, weighted_sum
+from attnpool_ref.primitives import (
+    bucket_numbers,
+    drop,
+    fill_padding,
+    inverse_root,
+    joined,
+    nearest_token,
+    pairs_of,
+    reduced,
+    softmax,
+    sum_of_bucket,
+    weighted_sum,
+)
 
 
 @definition
@@ -144,7 +156,7 @@ def _over_pairs(body, x, y, x_mask, y_mask, options):
 
 
 @definition
-def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
+def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, result_dtype=None):
     r"""Scores a document by the sum of each query token's largest product with its tokens (MaxSim, late interaction).
 
     .. math:: s = \sum_l \max_t\; x_l \cdot y_t
@@ -163,6 +175,8 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs. The sum of 32 cosines in bfloat16 has steps of 1/16 or more, which many documents share.
 
     Returns:
       [...] scores; 0 if x or y has no real token.
@@ -180,7 +194,9 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
 
 @definition
-def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
+def maxsim_score_all_pairs(
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, result_dtype=None
+):
     r"""Scores every document of one batch by every query of another, like B·C calls of ``maxsim_score``.
 
     .. math:: s_{bc} = \mathrm{maxsim}(x_b, y_c)
@@ -196,6 +212,8 @@ def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_
       x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs. The sum of 32 cosines in bfloat16 has steps of 1/16 or more, which many documents share.
 
     Returns:
       [B, C] scores; 0 where the query or the document has no real token.
@@ -210,6 +228,108 @@ def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_
     array([[3., 3.]])
     """
     return _over_pairs(maxsim_score.body, x, y, x_mask, y_mask, {"mean": mean})
+
+
+@definition
+def muvera_query_encoding(x, mask=None, *, lengths=None, planes, projection=None):
+    r"""Encodes the tokens of a query as one vector, whose product with a document's approximates MaxSim (MUVERA, FDE).
+
+    .. math:: q_{rc} = \sum_{l : k_l,\, \varphi_r(x_l) = c} x_l P_r, \qquad \varphi_r(x) = \big([h_{rj} \cdot x > 0]\big)_{j < b}
+
+    :math:`k_l` is 1 if token :math:`l` is real, else 0.
+    A bucket :math:`c` of repetition :math:`r` has b bits. Bit :math:`j` of token :math:`x_l` is 1 if
+    :math:`h_{rj} \cdot x_l > 0`, in the computing dtype: it is 0 if the product is 0 or NaN, and rounding may decide it
+    near 0. The bits are a binary number, of which :math:`j = 0` is the highest: there is no Gray code, so that vectors of
+    libraries with another order do not mix with these. The block of a bucket is the sum of its real tokens. The dot product of both encodings ranks documents like
+    :func:`maxsim_score`. No gradient passes through the bits; there is no chunked and no sharded version.
+
+    Args:
+      x: [..., L, d] L tokens of the query, of width d.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
+      planes: [R, b, d] normals :math:`h_{rj}` of b hyperplanes, from 1 to 12, for each of R repetitions; the same for
+        queries and documents, drawn from a normal distribution. They do not affect the result's dtype, and get no gradient.
+      projection: [R, d, p], :math:`P_r`, for example of random signs over the root of p; or None, and p is d.
+
+    Returns:
+      [..., R*2^b*p], repetition after repetition, bucket after bucket; 0 in a fully masked row.
+
+    Source:
+      Dhulipala et al. 2024 (MUVERA), section 2.1, query encoding.
+
+    >>> muvera_query_encoding([[1.0, 2.0], [3.0, -1.0], [-2.0, 5.0]], planes=[[[1.0, 0.0]]])
+    array([-2.,  5.,  4.,  1.])
+
+    Packed:
+
+    >>> x = [[1.0, 2.0], [3.0, -1.0], [-2.0, 5.0]]
+    >>> segment_muvera_query_encoding(x, [0, 1, 0], 2, planes=[[[1.0, 0.0]]])
+    array([[-2.,  5.,  1.,  2.],
+           [ 0.,  0.,  3., -1.]])
+    """
+    return _encoding(x, mask, planes, projection, False)
+
+
+@definition
+def muvera_document_encoding(x, mask=None, *, lengths=None, planes, projection=None):
+    r"""Encodes the tokens of a document as one vector, whose product with a query's approximates MaxSim (MUVERA, FDE).
+
+    .. math:: y_{rc} = \frac{1}{|C|} \sum_{l \in C} x_l P_r, \qquad C = \{l : k_l,\, \varphi_r(x_l) = c\}, \qquad
+              \varphi_r(x) = \big([h_{rj} \cdot x > 0]\big)_{j < b}
+
+    :math:`k_l` is 1 if token :math:`l` is real, else 0.
+    A bucket :math:`c` of repetition :math:`r` has b bits. Bit :math:`j` of token :math:`x_l` is 1 if
+    :math:`h_{rj} \cdot x_l > 0`, in the computing dtype: it is 0 if the product is 0 or NaN, and rounding may decide it
+    near 0. The bits are a binary number, of which :math:`j = 0` is the highest: there is no Gray code, so that vectors of
+    libraries with another order do not mix with these. The block of a
+    bucket is the mean of its real tokens; of an empty bucket, the real token whose bits differ from the bucket's in the
+    fewest places, and of several the first. The dot product of both encodings ranks documents like
+    :func:`maxsim_score`. No gradient passes through the bits; there is no chunked and no sharded version.
+
+    Args:
+      x: [..., L, d] L tokens of the document, of width d.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
+      planes: [R, b, d] normals :math:`h_{rj}` of b hyperplanes, from 1 to 12, for each of R repetitions; the same for
+        queries and documents, drawn from a normal distribution. They do not affect the result's dtype, and get no gradient.
+      projection: [R, d, p], :math:`P_r`, for example of random signs over the root of p; or None, and p is d.
+
+    Returns:
+      [..., R*2^b*p], repetition after repetition, bucket after bucket; 0 in a fully masked row.
+
+    Source:
+      Dhulipala et al. 2024 (MUVERA), section 2.1, document encoding with fill_empty_clusters.
+
+    >>> muvera_document_encoding([[1.0, 2.0], [3.0, -1.0]], planes=[[[1.0, 0.0]]])
+    array([1. , 2. , 2. , 0.5])
+
+    Packed:
+
+    >>> x = [[1.0, 2.0], [3.0, -1.0], [-2.0, 5.0]]
+    >>> segment_muvera_document_encoding(x, [0, 1, 0], 2, planes=[[[1.0, 0.0]]])
+    array([[-2.,  5.,  1.,  2.],
+           [ 3., -1.,  3., -1.]])
+    """
+    return _encoding(x, mask, planes, projection, True)
+
+
+def _encoding(x, mask, planes, projection, of_document):
+    """Returns the encoding of :func:`muvera_query_encoding`, or :func:`muvera_document_encoding`."""
+    x = fill_padding(x, mask)
+    with np.errstate(invalid="ignore"):  # inf - inf: NaN has the bit 0
+        buckets = bucket_numbers(np.einsum("...ld,rbd->...rlb", x, planes) > 0)
+    blocks = []
+    for bucket in range(2 ** planes.shape[1]):
+        block, count = sum_of_bucket(x, mask, buckets == bucket, of_document)
+        if of_document and x.shape[-2]:
+            token = np.take_along_axis(x, nearest_token(buckets, mask, bucket)[..., None], -2)
+            filled = (count == 0) & np.any(mask, -1)[..., None]
+            block = np.where(filled[..., None], token, block)
+        blocks.append(block)
+    encoding = np.stack(blocks, -2)  # [..., R, 2^b, d]
+    if projection is not None:
+        encoding = encoding @ projection
+    return encoding.reshape(*x.shape[:-2], np.prod(encoding.shape[-3:]))
 
 
 @definition

@@ -7,7 +7,7 @@ from attnpool_ref.primitives import cosines, inverse_root, joined, tanh
 
 
 @definition
-def dot_score(query, key):
+def dot_score(query, key, *, result_dtype=None):
     r"""Scores each pair by its dot product.
 
     .. math:: s_{ij} = q_i \cdot k_j
@@ -15,6 +15,8 @@ def dot_score(query, key):
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d.
       key: [..., m, d] m keys :math:`k_j` of width d.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs.
 
     Returns:
       [..., n, m] scores.
@@ -29,7 +31,7 @@ def dot_score(query, key):
 
 
 @definition
-def scaled_dot_score(query, key, *, scale=None):
+def scaled_dot_score(query, key, *, scale=None, result_dtype=None):
     r"""Scores each pair by its dot product over the root of the width (scaled dot product).
 
     .. math:: s_{ij} = \frac{q_i \cdot k_j}{\sqrt d}
@@ -38,6 +40,8 @@ def scaled_dot_score(query, key, *, scale=None):
       query: [..., n, d] n queries :math:`q_i` of width d.
       key: [..., m, d] m keys :math:`k_j` of width d.
       scale: a number that multiplies the products; None is :math:`1/\sqrt d`.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs.
 
     Returns:
       [..., n, m] scores.
@@ -54,7 +58,7 @@ def scaled_dot_score(query, key, *, scale=None):
 
 
 @definition
-def bilinear_score(query, key, kernel):
+def bilinear_score(query, key, kernel, *, result_dtype=None):
     r"""Scores each pair by a learned bilinear form (Luong's general score); widths may differ.
 
     .. math:: s_{ij} = q_i^\top W k_j
@@ -63,6 +67,8 @@ def bilinear_score(query, key, kernel):
       query: [..., n, d] n queries :math:`q_i` of width d, the paper's :math:`h_t`.
       key: [..., m, e] m keys :math:`k_j` of width e, the paper's :math:`\bar h_s`.
       kernel: [d, e], :math:`W`; the paper's :math:`W_a`.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs.
 
     Returns:
       [..., n, m] scores.
@@ -77,7 +83,7 @@ def bilinear_score(query, key, kernel):
 
 
 @definition
-def cosine_score(query, key):
+def cosine_score(query, key, *, result_dtype=None):
     r"""Scores each pair by its cosine similarity; a zero vector has cosine 0.
 
     .. math:: s_{ij} = \frac{q_i \cdot k_j}{\lVert q_i \rVert \lVert k_j \rVert}
@@ -87,6 +93,8 @@ def cosine_score(query, key):
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d.
       key: [..., m, d] m keys :math:`k_j` of width d.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs.
 
     Returns:
       [..., n, m] scores from -1 to 1.
@@ -219,7 +227,7 @@ def location_score(query, state, kernel, *, bias=None):
 
 
 @definition
-def trilinear_score(query, key, kernel):
+def trilinear_score(query, key, kernel, *, result_dtype=None):
     r"""Scores each pair by a linear form of query, key and their product (BiDAF's similarity).
 
     .. math:: s_{ij} = w^\top [q_i; k_j; q_i \circ k_j]
@@ -230,6 +238,8 @@ def trilinear_score(query, key, kernel):
       query: [..., n, d] n queries :math:`q_i` of width d, the paper's context :math:`H`.
       key: [..., m, d] m keys :math:`k_j` of width d, the paper's query :math:`U`.
       kernel: [3d], :math:`w`; the paper's :math:`w_{(S)}`.
+      result_dtype: the dtype to which the result is rounded, float32 or float64, not narrower than the arguments; None is
+        theirs.
 
     Returns:
       [..., n, m] scores.

@@ -17,7 +17,7 @@ from attnpool_ref.contract.rowless import checked_packed, checked_sequences, pac
 from attnpool_ref.primitives import members
 
 for _row in table.VARIANTS:
-    if "segments" in _row.layouts and _row.family != "pairs":
+    if "segments" in _row.layouts and "y" not in _row.arguments:
         _dense = getattr(import_module(f"attnpool_ref.{_row.family}"), _row.name)
         globals()[f"segment_{_row.name}"] = each_segment(_dense)
 

@@ -29,6 +29,9 @@ OPTIONS = {
 }
 """Options that must be equal in states that are merged."""
 
+WITH_SINK = ("attention_state", "multi_head_attention_state", "additive_attention_state")
+"""Functions whose states :func:`finalize_state` finalizes with a sink."""
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -66,7 +69,7 @@ class State:
         return value if isinstance(value, bool) else np.asarray(value, np.float64)
 
     def pooled(self, **kernels):
-        """Returns the pooled vector in float64; ``kernels`` are those of :func:`finalize_state`."""
+        """Returns the pooled vector in float64; ``kernels``, and the sink among them, are those of :func:`finalize_state`."""
         arguments, dense = dict(self.chunks[0]), definition_of(table.get(self.name))
         for key in token_axes(self.name, arguments):
             arguments[key] = concatenated(self.name, self.chunks, key)
@@ -75,10 +78,10 @@ class State:
             starts = (chunk["start"].astype(np.int64) + np.arange(chunk["mask"].shape[-1]) for chunk in self.chunks)
             order = np.argsort(np.concatenate(list(starts)), kind="stable")
             arguments |= {"x": arguments["x"][..., order, :], "mask": arguments["mask"][..., order]}
-        if self.name != "multi_head_attention_state" or kernels:
+        if self.name != "multi_head_attention_state" or "value_kernel" in kernels:
             return dense(**arguments, **kernels)
         width, heads = arguments["key_kernel"].shape[:2]
-        _, weights = dense(**arguments, value_kernel=np.zeros((width, heads, 1)), return_weights=True)
+        _, weights = dense(**arguments, **kernels, value_kernel=np.zeros((width, heads, 1)), return_weights=True)
         tokens = np.where(arguments["mask"][..., None], arguments["x"], 0)
         return np.einsum("...hnl,...ld->...nhd", weights, tokens)
 
@@ -433,7 +436,7 @@ def merge_states(a, b):
 
 
 @contract.with_short_traceback
-def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None):
+def finalize_state(state, *, sink=None, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None):
     r"""Returns the pooled vector of all chunks that were merged into a state.
 
     .. math:: O_i = \sum_h (z_{ih} W_v^h + b_v^h) W_o^h + b_o
@@ -444,6 +447,9 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
 
     Args:
       state: a state, as :func:`merge_states` or a function such as :func:`mean_state` returns it.
+      sink: the score of a sink, as for the function of whole sequences, or None; only for states of
+        :func:`attention_state` and :func:`additive_attention_state`, broadcastable to [...] or [..., n], and of
+        :func:`multi_head_attention_state`, a number or [H].
       value_kernel: [d, H, c'], :math:`W_v`, for values of width c', or None; only for multi-head states, of H heads.
       out_kernel: [H, c', o], :math:`W_o`, for o features of the result, or None; only with ``value_kernel``.
       value_bias: [H, c'], :math:`b_v`, or None; only with ``value_kernel``.
@@ -456,7 +462,7 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
 
     Raises:
       TypeError: if ``state`` is not a state, or a kernel is not an array of numbers.
-      ValueError: if kernels are given for another kind of state, if ``out_kernel`` or a bias is given without its
+      ValueError: if kernels or a sink are given for another kind of state, if ``out_kernel`` or a bias is given without its
         kernel, or if shapes disagree.
 
     Source:
@@ -465,9 +471,16 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     >>> finalize_state(merge_states(max_state([[1.0, 5.0]]), max_state([[3.0, 2.0]])))
     array([3., 5.])
     """
-    given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
+    given = {
+        "sink": sink,
+        "value_kernel": value_kernel,
+        "out_kernel": out_kernel,
+        "value_bias": value_bias,
+        "out_bias": out_bias,
+    }
     parameters: dict[str, Any] = {key: as_array("finalize_state", key, value) for key, value in given.items()}
-    call = rowless.resolve_finalize(state, State, KINDS["multi_head_attention_state"], **parameters)
+    with_sink = tuple(KINDS[name] for name in WITH_SINK)
+    call = rowless.resolve_finalize(state, State, KINDS["multi_head_attention_state"], with_sink, **parameters)
     kernels = {key: value for key, value in parameters.items() if value is not None}
     dtype = call.dtype or np.dtype(np.float64)
     return with_warning("finalize_state", dtype, lambda: cast(state.pooled(**kernels), dtype), level=4)

@@ -132,6 +132,8 @@ class Call:
             others = jax.random.randint(key, (shape[0] - count,), 0, count)
             ids = jnp.concatenate([jnp.arange(count), others]).astype(array.dtype)
             return jnp.sort(ids) if self.layout == SORTED else jax.random.permutation(key, ids)
+        if array.dtype == bool and self.row.packed:
+            return jax.random.bernoulli(key, 0.75, shape)
         if array.dtype == bool:
             fewest, most = (max(1, int(part * shape[-1])) for part in self.real)
             examples = (shape[0], *(1 for _ in shape[1:])) if len(shape) > 1 else ()

@@ -73,8 +73,7 @@ def compiled(function, *given):
     start = time.perf_counter()
     executable = jax.jit(function).lower(*given).compile()
     seconds = time.perf_counter() - start
-    analysis = executable.memory_analysis()
-    temporaries = None if analysis is None else analysis.temp_size_in_bytes
+    temporaries = getattr(executable.memory_analysis(), "temp_size_in_bytes", None)
     return Program(lambda: executable(*given), temporaries=temporaries, compile_seconds=seconds)
 
 

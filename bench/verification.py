@@ -11,7 +11,6 @@ from attnpool_ref.conformance.candidates.calling import arrange
 from bench.programs import FLOOR, FORWARD, as_numpy
 
 EPSILON = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
-
 NARROW_ROUNDINGS = 4
 
 EXAMPLES = 2

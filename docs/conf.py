@@ -74,7 +74,8 @@ html_theme_options = {
     "use_download_button": False,
     "use_fullscreen_button": False,
 }
-ogp_site_url = html_baseurl = os.environ.get("SITE_ADDRESS", "")  # of the published site: .github/workflows/pages.yml
+html_baseurl = os.environ.get("SITE_ADDRESS", "")  # of the published site: .github/workflows/pages.yml
+ogp_site_url = html_baseurl and f"{html_baseurl}/"
 ogp_social_cards = {"enable": False}
 if html_baseurl:
     html_theme_options |= {

@@ -157,6 +157,10 @@ class CompiledFunction:
             if kwargs and not kwargs.keys().isdisjoint(self.positional[: len(args)]):
                 contract.bind(self.row, self.signature, args, kwargs)  # raises
             values.update(zip(self.positional, args, strict=False))
+        if values.get("result_dtype") is not None:  # one key for all names of a dtype
+            values["result_dtype"] = contract.checked_static(
+                self.row.name, "result_dtype", values["result_dtype"], self.row.options["result_dtype"]
+            )
         key, on_host = self._key(values)
         try:
             specialization = self.specializations.get(key)
@@ -221,7 +225,8 @@ class CompiledFunction:
         numbers = {name: values[name] for name, _ in self.arrays if type(values[name]) in _PYTHON_NUMBERS}
         values = values | {name: np.asarray(number) for name, number in numbers.items()}
         call = contract.resolve(self.row, values)
-        dtype = result_dtype(call.dtype)
+        wanted = values.get("result_dtype")
+        dtype = result_dtype(wanted if wanted == np.float64 else call.dtype)
         names = tuple([name for name, _ in self.arrays if values[name] is not None])
         static = {name: values[name] for name in self.static}
         if "precision" in static:
@@ -253,7 +258,7 @@ class CompiledFunction:
         batch = call.batch if self.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
-        return finish(result, batch, dtype)
+        return finish(result, batch, result_dtype(static["result_dtype"]) if static.get("result_dtype") else dtype)
 
     def _convert_host_values(self, arrays, specialization):
         """Replaces NumPy arrays and Python numbers in the list ``arrays`` by converted copies for JAX."""

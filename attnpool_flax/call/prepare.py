@@ -70,7 +70,7 @@ def convert_host_array(value, argument, computing):
       argument: its description in the function's row of the table.
       computing: the dtype of the computation, float32 or float64.
     """
-    if argument.kind in ("data", "parameter", "stretch", "number"):
+    if argument.kind in ("data", "parameter", "stretch", "number", "constant"):
         if value.dtype.kind in "ui" or not value.ndim:  # so that 2 and 2.0 share a program
             return value.astype(computing)
     elif argument.integers and value.dtype.itemsize == 8 and not SETTINGS.jax_enable_x64:

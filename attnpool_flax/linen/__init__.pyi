@@ -364,11 +364,9 @@ class AdditiveAttention(nn.Module):
 class TanhSumAttention(nn.Module):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
 
-    The sum has no learned weights, so it grows with the width: with 64 hidden units a fresh module gives most of the weight
-    of unit normal tokens to one of them. :class:`AdditiveAttention` learns the weights.
-
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
-    ``bias`` [h].
+    ``bias`` [h]. Scores are sums without learned weights, which grow with h: for h = 64 a fresh module gives most of the
+    weight of unit normal tokens to one of them. :class:`AdditiveAttention` has learned weights.
 
     ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
 

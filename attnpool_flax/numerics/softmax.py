@@ -31,6 +31,25 @@ def exponential(scores, max_score):
     return jnp.exp(below(scores, max_score))
 
 
+def beside_sink(max_score, sink):
+    """Returns (the larger of the maximum and the sink, without gradient; exp(sink - larger), a term of the denominator).
+
+    The term is 0 in a row without a score above -inf, and inf for a sink of inf, which leaves no weight for the scores.
+    """
+    empty, blocked = max_score == -jnp.inf, sink == jnp.inf
+    sink = jnp.where(empty | blocked, 0, sink)
+    larger = lax.stop_gradient(jnp.where(empty | blocked, max_score, jnp.maximum(max_score, sink)))
+    term = jnp.exp(sink - jnp.where(empty, 0, larger))
+    return larger, jnp.where(empty, 0, jnp.where(blocked, jnp.inf, term))
+
+
+def share_beside_sink(max_score, total, sink):
+    """Returns what a sink leaves for scores whose sum of exp(score - max_score) is the total; 0 if that is 0."""
+    larger, term = beside_sink(max_score, sink)
+    total = total * exponential(max_score, larger)
+    return total / jnp.where(total == 0, 1, total + term)
+
+
 def below(scores, max_score):
     """Computes score - max_score; -inf for a score of -inf, also if the maximum is -inf. No score exceeds its maximum.
 

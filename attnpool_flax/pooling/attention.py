@@ -28,6 +28,7 @@ def attention_pooling(
     scale=None,
     bias=None,
     normalizer="softmax",
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
@@ -50,12 +51,21 @@ def attention_pooling(
            [9., 9.]], dtype=float32), Array([0.5, 1. , 0.5], dtype=float32))
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
-    pooled, weights = attend_with_query(x, query, *parameters, scale, dropout_multiplier, bias, normalizer)
+    pooled, weights = attend_with_query(x, query, *parameters, scale, dropout_multiplier, bias, normalizer, sink)
     return (pooled, weights) if return_weights else pooled
 
 
 def attend_with_query(
-    tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier, bias=None, normalizer="softmax"
+    tokens,
+    query,
+    query_kernel,
+    key_kernel,
+    norm,
+    scale,
+    dropout_multiplier,
+    bias=None,
+    normalizer="softmax",
+    sink=None,
 ):
     """Returns (pooled [..., d], weights [..., L]) of tokens in any layout; [S, d] and [N] of packed tokens.
 
@@ -69,6 +79,7 @@ def attend_with_query(
       dropout_multiplier: [..., L] or packed [N], multiplies the weights of the sum, not those that are returned.
       bias: [..., L] or packed [N], added to the scores, or None.
       normalizer: a name or a function.
+      sink: [...] or packed [S], the score of a sink, or None.
     """
     precision = tokens.precision
     if query is None:
@@ -83,7 +94,8 @@ def attend_with_query(
         scores = tokens.scores_of(dot, [(query[..., None, :], 2)], bias=bias)
         pooled, weights, _ = tokens.sums_under(scores, weigh, multiplier)
     else:
-        pooled, weights, _ = tokens.softmax(query[..., None, :], multiplier, bias)
+        sink = None if sink is None else sink[..., None]
+        pooled, weights, _ = tokens.softmax(query[..., None, :], multiplier, bias, sink)
     return pooled[..., 0, :], weights[..., 0, :]
 
 

@@ -64,7 +64,16 @@ def _folding_pays(count, key_kernel, value_kernel):
 
 
 def attended(
-    tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier=None, bias=None, normalizer="softmax"
+    tokens,
+    queries,
+    key_kernel,
+    value_kernel,
+    key_bias,
+    value_bias,
+    multiplier=None,
+    bias=None,
+    normalizer="softmax",
+    sink=None,
 ):
     """Computes the attention of each head, by the way that takes fewer products for a token.
 
@@ -81,11 +90,12 @@ def attended(
       multiplier: [..., H, n, L], multiplies the weights of the sum, not those that are returned; or None.
       bias: [..., H, n, L], added to the scores, or None.
       normalizer: a name or a function.
+      sink: [H], the scores of sinks, or None.
 
     Returns:
       (attended [..., H, n, c'], weights [..., H, n, L]).
     """
-    options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
+    options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer, sink
     split = tokens.axis_name is not None
     if isinstance(tokens, Packed) or split or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
         return attended_folded(tokens, queries, *options)
@@ -95,13 +105,16 @@ def attended(
     scores = dot(jnp.reshape(queries, (1,) * (keys.ndim - queries.ndim) + queries.shape), keys, precision)
     if bias is not None:
         scores = scores + (bias if real is None else jnp.where(real, bias, 0))
-    weights = normalize(scores, real, normalizer)
+    sink = None if sink is None else jnp.reshape(sink, (1,) * (scores.ndim - 3) + (-1, 1))
+    weights = normalize(scores, real, normalizer, sink)
     applied = drop(weights, multiplier, real)
     found = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
     return _with_bias(found, value_bias, jnp.sum(applied, -1, keepdims=True)), weights
 
 
-def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer):
+def attended_folded(
+    tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer, sink
+):
     """Computes :func:`attended` without projecting the tokens."""
     offsets = _offsets(queries, key_bias, normalizer, tokens.precision)
     queries = fold(queries, key_kernel, tokens.precision)
@@ -116,7 +129,9 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
         for array in (multiplier, bias)
     )
     if normalizer == "softmax":
-        pooled, weights, weight_sums = tokens.softmax(queries, multiplier, bias)
+        if sink is not None:
+            sink = jnp.reshape(jnp.repeat(sink, count), (*([1] * (queries.ndim - 2)), heads * count))
+        pooled, weights, weight_sums = tokens.softmax(queries, multiplier, bias, sink)
     else:
         examples = [(queries, 2)] if offsets is None else [(queries, 2), (offsets, 1)]
         scores = tokens.scores_of(_plus_offsets, examples, bias=bias)
@@ -171,6 +186,7 @@ def multi_head_attention_pooling(
     scale=None,
     bias=None,
     normalizer="softmax",
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
@@ -216,6 +232,6 @@ def multi_head_attention_pooling(
     """
     queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
     kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
-    found, weights = attended(x, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
+    found, weights = attended(x, queries, *kernels, *biases, dropout_multiplier, bias, normalizer, sink)
     result = from_heads(found, out_kernel, out_bias, factor_precision(precision))
     return (result, weights) if return_weights else result

@@ -11,7 +11,8 @@ from attnpool_flax.attention import from_heads
 from attnpool_flax.call.documentation import composed
 from attnpool_flax.call.prepare import as_array, resolve_precision, result_dtype
 from attnpool_flax.call.states import common_host_options, kinds, option, promote, without_host_options
-from attnpool_flax.streaming.states import MultiHeadAttentionState
+from attnpool_flax.numerics.softmax import share_beside_sink
+from attnpool_flax.streaming.states import AttentionState, MultiHeadAttentionState
 from attnpool_ref import contract
 from attnpool_ref.contract import rowless
 
@@ -39,15 +40,23 @@ def _merged(a, b):
 
 
 @contract.with_short_traceback
-def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None):
+def finalize_state(
+    state, *, sink=None, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None
+):
     """Twin of :func:`attnpool_ref.finalize_state`; ``precision`` is that of the kernels' products.
 
     >>> finalize_state(merge_states(max_state(jnp.array([[1.0, 5.0]])), max_state(jnp.array([[3.0, 2.0]]))))
     Array([3., 5.], dtype=float32)
     """
-    given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
+    given = {
+        "sink": sink,
+        "value_kernel": value_kernel,
+        "out_kernel": out_kernel,
+        "value_bias": value_bias,
+        "out_bias": out_bias,
+    }
     parameters = {key: as_array("finalize_state", key, value) for key, value in given.items()}
-    call = rowless.resolve_finalize(state, kinds(), MultiHeadAttentionState, **parameters)
+    call = rowless.resolve_finalize(state, kinds(), MultiHeadAttentionState, AttentionState, **parameters)
     dtype = result_dtype(call.dtype)
     return _finalized(
         without_host_options(state), parameters, dtype, resolve_precision("finalize_state", precision, dtype)
@@ -56,7 +65,12 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _finalized(state, parameters, dtype, precision):
-    pooled = state.finalized()
+    pooled, share = state.finalized(), None
+    sink = parameters.pop("sink")
+    if sink is not None:
+        sink = jnp.broadcast_to(sink.astype(state.top.dtype), state.top.shape)
+        share = share_beside_sink(state.top, state.total + state.total_rest, sink)
+        pooled = pooled * share[..., None]
     if parameters["value_kernel"] is None:
         return pooled.astype(dtype)
     wide = jnp.promote_types(pooled.dtype, jnp.promote_types(dtype, jnp.float32))
@@ -64,7 +78,10 @@ def _finalized(state, parameters, dtype, precision):
     attended = jnp.einsum("...nhd,dhc->...hnc", pooled.astype(wide), given["value_kernel"], precision=precision)
     if given["value_bias"] is not None:
         real = jnp.swapaxes(state.total != 0, -1, -2)[..., None]
-        attended = attended + jnp.where(real, jnp.broadcast_to(given["value_bias"][:, None], attended.shape), 0)
+        value_bias = jnp.broadcast_to(given["value_bias"][:, None], attended.shape)
+        if share is not None:
+            value_bias = value_bias * jnp.swapaxes(share, -1, -2)[..., None].astype(wide)
+        attended = attended + jnp.where(real, value_bias, 0)
     return from_heads(attended, given["out_kernel"], given["out_bias"], precision).astype(dtype)
 
 

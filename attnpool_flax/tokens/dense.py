@@ -16,11 +16,12 @@ from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.rounding import power_above
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known
+from attnpool_flax.numerics.softmax import share_beside_sink
 from attnpool_flax.numerics.sums import LONGEST, computing_dtype, divisor_of, even_part, with_gradient_of
 from attnpool_flax.tokens.channels import DenseChannels
 from attnpool_flax.tokens.mesh import all_reduce_states, axis_names
 from attnpool_flax.tokens.pieces import OnAccelerators, Piece, Whole, extremes, masked_scores, softmax, weights_of
-from attnpool_flax.tokens.protocol import Tokens, given
+from attnpool_flax.tokens.protocol import Tokens, given, times_share
 from attnpool_flax.tokens.states import EndToken, WeightedSum, merge_pieces
 from attnpool_flax.tokens.tiles import folding, tiling_of, unless_differentiated
 
@@ -43,9 +44,15 @@ class Dense(Tokens):
     # ----------------------------------------------------------------------------------------------------------
     # Softmax
 
-    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
+    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None, sink=None):
         scores, state, batch = self.local_softmax(score, examples, shared, tokens, multiplier, bias)
-        return self.softmax_averages(scores, self._all_reduce(state), batch, multiplier)
+        state = self._all_reduce(state)
+        found = self.softmax_averages(scores, state, batch, multiplier)
+        if sink is None:
+            return found
+        share = share_beside_sink(*(self._unflatten(array, batch) for array in (state.top, state.total)), sink)
+        pooled, weights, sums = found
+        return times_share(share, pooled, weights, share[..., None], sums)
 
     def local_softmax(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
         """Returns (scores [B, L, h], this device's :class:`AttentionState`, batch axes); arguments of :meth:`softmax_of`.

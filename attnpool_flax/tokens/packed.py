@@ -7,10 +7,11 @@ from jax import lax
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
+from attnpool_flax.numerics.softmax import share_beside_sink
 from attnpool_flax.numerics.sums import computing_dtype, divisor_of, with_gradient_of
 from attnpool_flax.tokens.channels import PackedChannels
 from attnpool_flax.tokens.pieces import PackedPiece, WholePacked, masked_scores, softmax, weights_of
-from attnpool_flax.tokens.protocol import Tokens, given
+from attnpool_flax.tokens.protocol import Tokens, given, times_share
 from attnpool_flax.tokens.segments import at, segments_of
 from attnpool_flax.tokens.states import AttentionState
 from attnpool_flax.tokens.tiles import over_runs, run_of, unless_differentiated
@@ -34,7 +35,7 @@ class Packed(Tokens):
     # ----------------------------------------------------------------------------------------------------------
     # Softmax
 
-    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
+    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None, sink=None):
         scores, state, applied = self._softmax(score, examples, shared, tokens, multiplier, bias)
         whole = PackedPiece(jnp.zeros((1, 1)), self.segments.ids, self.segments.real, None, self.dtype)
         weights, nonzero = weights_of(whole, scores, state), jnp.where(state.total == 0, 1, state.total)
@@ -42,7 +43,11 @@ class Packed(Tokens):
             sums = lax.stop_gradient(state.total) / lax.stop_gradient(nonzero)
         else:
             sums = applied / nonzero
-        return state.finalized()[: self.number], weights.T, sums[: self.number]
+        pooled, weights = state.finalized(), weights.T
+        if sink is not None:
+            share = share_beside_sink(state.top, state.total, self._at_least_one(sink))
+            pooled, weights, sums = times_share(share, pooled, weights, at(share, self.segments.ids).T, sums)
+        return pooled[: self.number], weights, sums[: self.number]
 
     def _softmax(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
         """Returns (scores [N, h], :class:`AttentionState` [count, ...], the sums of the applied weights or None).

@@ -73,7 +73,7 @@ class Tokens(ABC):
     # Softmax
 
     @abstractmethod
-    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None) -> Any:
+    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None, sink=None) -> Any:
         """Averages the tokens under the softmax of a score.
 
         Args:
@@ -84,6 +84,7 @@ class Tokens(ABC):
           tokens: arrays [..., h, L], of which a piece gets [B, L, h] of its tokens, or packed [L, h].
           multiplier: [..., h, L], multiplied with the weights before the average, or None.
           bias: [..., h, L], added to the scores, or None.
+          sink: [..., h], the score of a sink (:func:`~attnpool_flax.numerics.softmax.share_beside_sink`), or None.
 
         Returns:
           (pooled [..., h, d], weights [..., h, L], sums [..., h] of the weights after the multiplier).
@@ -93,13 +94,13 @@ class Tokens(ABC):
     def scores_of(self, score, examples=(), shared=(), bias=None) -> Any:
         """Computes the scores [..., h, L] of the tokens; the arguments are those of :meth:`softmax_of`."""
 
-    def softmax(self, queries, multiplier=None, bias=None):
+    def softmax(self, queries, multiplier=None, bias=None, sink=None):
         """Averages under the softmax of the tokens' products with queries [..., h, d], which include the scale."""
-        return self.softmax_of(dot, [(queries, 2)], multiplier=multiplier, bias=bias)
+        return self.softmax_of(dot, [(queries, 2)], multiplier=multiplier, bias=bias, sink=sink)
 
-    def softmax_of_scores(self, scores, multiplier=None):
+    def softmax_of_scores(self, scores, multiplier=None, sink=None):
         """Averages the tokens under the softmax of given scores [..., h, L]; returns what :meth:`softmax_of` returns."""
-        return self.softmax_of(given, tokens=(scores,), multiplier=multiplier)
+        return self.softmax_of(given, tokens=(scores,), multiplier=multiplier, sink=sink)
 
     @abstractmethod
     def softmax_sums(self, scores) -> Any:
@@ -142,6 +143,14 @@ class Tokens(ABC):
     @abstractmethod
     def fill_padding(self, weights) -> Any:
         """Sets weights [..., L] or [..., h, L] to 0 at padding."""
+
+
+def times_share(share, pooled, weights, of_tokens, sums):
+    """Multiplies pooled vectors, weights and their sums by the share that a sink leaves; padding keeps the weight 0.
+
+    ``of_tokens`` is the share of each token's example.
+    """
+    return pooled * share[..., None], jnp.where(weights == 0, 0, weights * of_tokens), sums * share
 
 
 def dot(piece, queries):

@@ -1,9 +1,12 @@
-"""Commands of ``attnpool``, which need the extra ``cli``; they are imported only when the command runs.
+"""Commands of ``attnpool``, which are imported only when the command runs; all but ``find`` need the extra ``cli``.
 
 Here is only the message about extras that are not installed, which needs none.
 """
 
 from importlib.util import find_spec
+
+NOTHING_FOUND = 1
+"""Exit status of a search without a result, as of grep."""
 
 EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",)}
 """The packages that :func:`missing` looks for, by the extra's name in ``pip install -e '.[NAME]'``."""

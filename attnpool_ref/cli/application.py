@@ -242,11 +242,47 @@ def show(name):
     showing.run(name)
 
 
+@application.command("vectors")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option(
+    "--output", type=click.Path(file_okay=False), required=True, help="The folder of the files; it is made if missing."
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("json", "safetensors")),
+    default="json",
+    show_default=True,
+    help="Their format.",
+)
+def vectors_command(names, output, kind):
+    """Write files of inputs and expected results for tests of a port in any language, one for each function.
+
+    Without NAME, for all poolings, scores and normalizers that have them. Each number is exact in every dtype that the
+    case is for.
+    """
+    from attnpool_ref.conformance import vectors
+
+    try:
+        files = vectors.write(names, output, kind)
+    except (ValueError, OSError) as error:
+        raise Refused(str(error)) from None
+    click.echo(
+        f"{len(files)} file{'s' * (len(files) != 1)}, {sum(file.stat().st_size for file in files):,} bytes: {output}"
+    )
+
+
 @application.command(cls=JudgingCommand)
-@click.argument("candidate", default="attnpool_flax")
+@click.argument("candidate", required=False)
 @click.option("--layouts", is_flag=True, help="With --only: also judge the forms for packed tokens and for chunks.")
 @click.option(
     "--as", "row", type=FunctionName(), metavar="NAME", help="The function that my.module:function implements."
+)
+@click.option(
+    "--command",
+    "program",
+    metavar="COMMAND",
+    help="Judge a program in place of CANDIDATE. The judge runs it and calls it in lines of JSON (docs/protocol.md).",
 )
 @click.option(
     "--quick",
@@ -273,12 +309,14 @@ def show(name):
     "on the screen.",
 )
 @click.pass_obj
-def check(then, candidate, layouts, row, quick, everything, json_file, junit_file, time_limit, jobs, **options):
+def check(
+    then, candidate, layouts, row, program, quick, everything, json_file, junit_file, time_limit, jobs, **options
+):
     """Judge an implementation against attnpool's definitions in NumPy (the oracle).
 
     CANDIDATE is the implementation: a module whose functions are named as in attnpool (by default attnpool_flax), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
-    Child processes import and call the implementation, except with --jobs 0.
+    Child processes import and call the implementation, except with --jobs 0. --command takes a program in any language.
 
     Exit status: 0 passed, 1 failed (or a waiver waived nothing, or nothing could be judged), 2 wrong use (or a missing
     package, or CANDIDATE cannot be imported), 3 partial (nothing failed, but gradients, a mask or another argument were
@@ -288,11 +326,19 @@ def check(then, candidate, layouts, row, quick, everything, json_file, junit_fil
     from attnpool_ref.conformance import Candidate, Scope
 
     calls, scope = values_of(Candidate, options), values_of(Scope, options)
+    if program is not None:
+        if candidate is not None:
+            raise click.UsageError(
+                f"--command {shlex.quote(program)} is judged in place of CANDIDATE: leave out {candidate}"
+            )
+        candidate = program
+    candidate = candidate or "attnpool_flax"
     if layouts and not scope["only"]:
         raise click.UsageError("--layouts needs --only; without both every function is judged anyway")
     if layouts:
         scope["only"] = table.in_all_layouts(*scope["only"])
     scope["whole_contract"] = candidate == "attnpool_flax"
+    scope["is_command"] = program is not None
     found = (then or checking.run)(  # the pytest plugin passes another function
         candidate,
         row=row,

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from attnpool_ref import conformance
 from attnpool_ref.cli.candidate import Named
+from attnpool_ref.cli.command import Command
 from attnpool_ref.cli.exits import INTERNAL, INTERRUPTED, Refused, need_folder
 from attnpool_ref.conformance.candidates.capture import on_screen
 from attnpool_ref.conformance.report import EXIT
@@ -27,16 +28,17 @@ Each process imports the framework, and may need 1-2 GB of memory.
 """
 
 
-def question(candidate, *, only=(), row=None, dtypes=(), quick=False, calls=None, **options):
+def question(candidate, *, only=(), row=None, dtypes=(), quick=False, calls=None, is_command=False, **options):
     """Returns the :class:`Named` implementation and the arguments of the judge, from the arguments of the command.
 
     ``calls`` is the calling convention (:class:`~attnpool_ref.conformance.Calls`); ``options`` are arguments of the
-    judge. The others are arguments of the command.
+    judge. With ``is_command``, the candidate is a :class:`Command` that starts a program. The others are arguments of
+    the command ``attnpool check``.
     """
     asked: dict[str, Any] = conformance.QUICK | options if quick else dict(options)
     if dtypes or not quick:
         asked["dtypes"] = dtypes or conformance.DTYPES
-    return Named(candidate, row, tuple(only), calls), asked
+    return (Command if is_command else Named)(candidate, row, tuple(only), calls), asked
 
 
 def process_pool(named, quick, time_limit):
@@ -80,7 +82,7 @@ def run(candidate, *, files=None, everything=False, quick=False, jobs=None, time
                 report = conformance.judge(target, only=rows, progress=_line, **asked)
         else:
             with process_pool(named, quick, time_limit) as pool, shown_progress() as shown:
-                pool.jobs = jobs or _jobs(pool.properties)
+                pool.jobs = jobs or (1 if isinstance(named, Command) else _jobs(pool.properties))
                 report = conformance.judge(pool, only=pool.properties.rows, progress=shown, **asked)
     except (ValueError, ModuleNotFoundError) as error:  # an unknown name
         raise Refused(str(error)) from None

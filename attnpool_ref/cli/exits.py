@@ -7,9 +7,6 @@ import click
 MISUSED = 2
 """Exit status if nothing was done: a wrong name, a missing file or extra. 1 is the verdict "fail"."""
 
-NOTHING_FOUND = 1
-"""Exit status of a search without a result, as of grep."""
-
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 

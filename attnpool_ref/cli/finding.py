@@ -1,6 +1,7 @@
 """``attnpool list`` and ``attnpool find``: search in the table of functions and in the names of papers and libraries.
 
-Search words match names in any spelling: "max-sim" and "max sim" match MaxSim.
+Search words match names in any spelling: "max-sim" and "max sim" match MaxSim. ``attnpool find`` works without the extra
+``cli``, as plain text, so rich is imported only where it is used.
 """
 
 import difflib
@@ -10,17 +11,13 @@ import itertools
 import os
 import re
 import shlex
+import shutil
 import sys
 import textwrap
 import unicodedata
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from attnpool_ref import table
-from attnpool_ref.cli.exits import NOTHING_FOUND
+from attnpool_ref import cli, table
+from attnpool_ref.cli import NOTHING_FOUND
 from attnpool_ref.table import names
 
 UNBOUNDED = 160  # columns of output that does not go to a terminal
@@ -51,12 +48,17 @@ def console(file=None):
 
     The environment variable ``COLUMNS`` sets another width, with or without a terminal.
     """
+    from rich.console import Console
+
     file = file or sys.stdout
     return Console(file=file, width=None if file.isatty() or "COLUMNS" in os.environ else UNBOUNDED, highlight=False)
 
 
 def facts(entries, style="dim"):
     """Returns (name, text) pairs as a table without lines; those without a text are left out."""
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style=style, no_wrap=True)
     for name, text in entries:
@@ -89,6 +91,9 @@ def _text(row):
 
 
 def _print_table(out, title, rows):
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
     grid.add_column("Function", style="bold", no_wrap=True)
     grid.add_column("Definition", overflow="fold")
@@ -104,6 +109,9 @@ def _print_table(out, title, rows):
 
 
 def _print_lines(out, title, rows):
+    from rich.padding import Padding
+    from rich.text import Text
+
     out.print(Text(title, "italic"))
     room = max(len(row.name) for row in rows) + 2
     for family, group in itertools.groupby(rows, key=lambda row: row.family):
@@ -131,13 +139,10 @@ def find(words, everything=False):
     if not found:
         known = [name for entry in names.entries() for name in (*entry.names, *entry.functions)]
         return nothing_found(f"Nothing is called {' '.join(words)!r} here.", words, known)
-    out = console()
     shown = found if everything or len(found) == BEST + 1 else found[:BEST]
-    for entry in shown:
-        _print(out, entry)
-    if hidden := len(found) - len(shown):
-        out.print(f"{hidden} more: attnpool find --all {shlex.join(words)}", markup=False)
-    out.print(Text(LEGEND, "dim"))
+    hidden = len(found) - len(shown)
+    more = f"{hidden} more: attnpool find --all {shlex.join(words)}" if hidden else ""
+    (_print_plain if cli.missing("cli") else _print)(shown, more)
     return 0
 
 
@@ -180,19 +185,50 @@ def search(words, entries):
     return sorted(best or (entry for entry in entries if found(entry, whole=False)), key=distance)
 
 
-def _print(out, entry):
-    first, *others = entry.names
-    out.print(Text.assemble((first, "bold"), f"; {', '.join(others)}" if others else ""))
-    for line in entry.call.splitlines():  # lines of code are not broken if they fit, so that they can be copied
-        lines = textwrap.wrap(line, out.width - 4, subsequent_indent="    ", break_on_hyphens=False)
-        out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
-    entries = {
-        "    module": f"attnpool_flax.{entry.module}" if entry.module else "",
-        "    source": entry.source,
-        "    note" if entry.call else "    instead": entry.note,
-    }
-    out.print(facts(entries.items()))
-    out.print()
+def _print(found, more):
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = console()
+    for entry in found:
+        first, *others = entry.names
+        out.print(Text.assemble((first, "bold"), f"; {', '.join(others)}" if others else ""))
+        for lines in _code(entry, out.width):
+            out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
+        out.print(facts((f"    {name}", text) for name, text in _facts(entry).items()))
+        out.print()
+    if more:
+        out.print(more, markup=False)
+    out.print(Text(LEGEND, "dim"))
+
+
+def _print_plain(found, more):
+    width = shutil.get_terminal_size((UNBOUNDED, 24)).columns
+    fill = functools.partial(textwrap.fill, width=width, break_on_hyphens=False)
+    for entry in found:
+        first, *others = entry.names
+        print(fill(f"{first}; {', '.join(others)}" if others else first))
+        for lines in _code(entry, width):
+            print(textwrap.indent("\n".join(lines), "    "))
+        facts = {name: text for name, text in _facts(entry).items() if text}
+        room = max(map(len, facts), default=0) + 6
+        for name, text in facts.items():
+            print(fill(text, initial_indent=f"    {name}".ljust(room), subsequent_indent=" " * room))
+        print()
+    if more:
+        print(fill(more))
+    print(fill(LEGEND))
+
+
+def _code(entry, width):
+    """Yields the lines in which each line of an entry's code is printed; it is not broken if it fits, to be copied."""
+    for line in entry.call.splitlines():
+        yield textwrap.wrap(line, width - 4, subsequent_indent="    ", break_on_hyphens=False)
+
+
+def _facts(entry):
+    module = f"attnpool_flax.{entry.module}" if entry.module else ""
+    return {"module": module, "source": entry.source, "note" if entry.call else "instead": entry.note}
 
 
 @functools.cache

@@ -8,7 +8,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from attnpool_ref import formats
-from attnpool_ref.cli.exits import NOTHING_FOUND, Refused
+from attnpool_ref.cli import NOTHING_FOUND
+from attnpool_ref.cli.exits import Refused
 from attnpool_ref.cli.finding import console, facts, has_all, nothing_found
 from attnpool_ref.formats.row import GIVEN
 from attnpool_ref.formats.sources.folders import remedy

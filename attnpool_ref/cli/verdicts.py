@@ -33,7 +33,12 @@ def render(report, out, everything=False, command=""):
     if smallest is not None and smallest.snippet:
         dtype = f" in {smallest.dtype}" if smallest.dtype else ""
         _write(
-            [f"The smallest failing case is {smallest.row}{dtype}, {smallest.check}.", "At a Python prompt:", ""], out
+            [
+                f"The smallest failing case is {smallest.row}{dtype}, {smallest.check}.",
+                f"At a {smallest.prompt} prompt:",
+                "",
+            ],
+            out,
         )
         out.file.write(f"{words.printable(smallest.snippet)}\n\n")  # not wrapped, so that it can be pasted
     measures = " against the oracle (3/9: the worst error is 3 eps of the dtype, 9 are allowed)"

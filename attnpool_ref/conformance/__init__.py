@@ -24,6 +24,7 @@ causes           known mistakes that explain wrong results
 report           guarantees, their results, waivers
 running          runs the checks of each function on its cases, in this process or in others
 formats          reports as JSON and JUnit XML
+vectors          files of inputs and expected results, for tests of ports without attnpool
 ===============  ====================================================================
 """
 

@@ -162,7 +162,7 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
       name: the function's name, for messages.
       key: the argument's name.
       value: the argument.
-      allowed: a tuple of names, or an :class:`OrFunction` (names, or any hashable function); "flag" for True or False;
+      allowed: a tuple of names, or an :class:`OrFunction` (names, or any hashable function); "flag" for True or False; "dtype" for None, float32 or float64;
         or for integers "size" (0 to :data:`LARGEST_SIZE`, or, unless ``key`` is in ``COUNTS``, a symbol of
         ``jax.export``), "count" (at least 0), "positive" (at least 1), or any other text for every integer.
       refused: (argument, value, reason) for values that other functions allow; the message has the reason.
@@ -184,6 +184,8 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
         return value
     if allowed == "size" and key not in COUNTS and is_symbol(value):
         return value
+    if allowed == "dtype":
+        return _checked_dtype(name, key, value)
     needs = "True or False" if allowed == "flag" else "an integer"
     if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):
         try:
@@ -210,3 +212,14 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     if allowed == "size" and number > LARGEST_SIZE:
         raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at most {LARGEST_SIZE}")
     return number
+
+
+def _checked_dtype(name, key, value):
+    """Returns the dtype float32 or float64, or None; raises a ValueError for another one."""
+    try:
+        dtype = None if value is None else np.dtype(value)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype is not None and dtype.name not in ("float32", "float64"):
+        raise ValueError(f"{name}: `{key}` is {getattr(value, '__name__', value)!s}, needs None, float32 or float64")
+    return dtype

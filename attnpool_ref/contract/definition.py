@@ -69,7 +69,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
             raise contract.without_frames(error) from None
         if row.state:
             return function(values, call)
-        dtype = call.dtype or np.dtype(np.float64)
+        dtype = values.get("result_dtype") or call.dtype or np.dtype(np.float64)
         divided, batched = in_blocks and size > blocks.SIZE, {}
         for key, kind in received.items():
             if values[key] is None:

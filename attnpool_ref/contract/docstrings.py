@@ -107,6 +107,11 @@ def _errors(row):
         *(f"``{r.argument}`` is given without ``{r.option}``" for r in row.relations if isinstance(r, Needs)),
         *(f"``{r.argument}`` is 0 without ``{r.option}``" for r in row.relations if isinstance(r, NotZero)),
         *([f"{' or '.join(named)} is unknown"] if named else []),
+        *(
+            f"``{option}`` is narrower than the arguments"
+            for option, values in row.options.items()
+            if values == "dtype"
+        ),
         *(f"``{option}`` is less than 1" for option, values in row.options.items() if values == "positive"),
     ]
     if any(isinstance(values, OrFunction) for values in row.options.values()):

@@ -19,7 +19,7 @@ from attnpool_ref.contract.shapes import (
     shape_text,
     sizes_of,
 )
-from attnpool_ref.table.language import Argument, Excludes, Needs, arguments_of
+from attnpool_ref.table.language import Argument, Excludes, Needs, WithoutAxis, arguments_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +93,15 @@ def _resolve(row, values):
     batch = batch_of(name, arguments, given)
     sizes = sizes_of(row, arguments, given, values, batch)
     targets, limits = {}, {}
+    rows = {rule.argument for rule in row.relations if isinstance(rule, WithoutAxis)}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind in ("data", "index") and argument.batched:
             rank = len(own_axes(alternative(name, argument, value, batch)))
             targets[key] = batch + tuple(value.shape[value.ndim - rank :] if value.ndim else ())
         elif argument.kind in ("mask", "stretch"):
-            targets[key] = check_broadcast(name, argument, value, batch, sizes)
+            axes = np.delete(batch, values["axis"]).tolist() if key in rows else batch
+            targets[key] = check_broadcast(name, argument, value, tuple(axes), sizes)
         elif argument.kind == "int":
             limits[key] = check_lengths(name, key, value, values, given)
         elif argument.kind == "lengths":
@@ -107,7 +109,10 @@ def _resolve(row, values):
             targets[argument.mask] = full_shape(mask, batch, sizes)
             targets[key] = check_counts(name, argument, value, batch, sizes)
             limits[key] = sizes[mask[-1]]
-    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits, arguments)
+    dtype, wanted = _result_dtype(arguments, given), values.get("result_dtype")
+    if wanted is not None and dtype is not None and wanted.itemsize < dtype.itemsize:
+        raise ValueError(f"{name}: `result_dtype` is {wanted}, narrower than the arguments, needs None or {dtype}")
+    return Call(batch, sizes, dtype, targets, limits, arguments)
 
 
 def _agree(row, values):

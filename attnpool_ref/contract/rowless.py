@@ -6,9 +6,10 @@ import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.contract import masks
-from attnpool_ref.contract.shapes import shape_text
+from attnpool_ref.contract.shapes import check_broadcast, shape_text
 from attnpool_ref.contract.text import suggested, type_of
 from attnpool_ref.table import Variant
+from attnpool_ref.table.language import Argument
 
 _UNPACK = Variant(
     "unpack",
@@ -28,6 +29,9 @@ FINALIZED = Variant(
     equation="o = sum_h (z_h W_v^h + b_v^h) W_o^h + b_o, z the pooled tokens of each head and query",
 )
 """Row of ``finalize_state`` with kernels. Its argument ``state`` is checked by the shape of the pooled tokens."""
+
+
+_SINK = Argument("sink", True, "stretch", (("...",),))
 
 
 def sequence_arrays(name, sequences, as_array) -> list[Any]:
@@ -160,13 +164,15 @@ def check_mergeable(a, b, kinds, option=getattr):
             raise ValueError(f"merge_states: `a` has `{key}` {one} but `b` has {other}, needs states of equal options")
 
 
-def resolve_finalize(state, kinds, multi_head, **parameters):
+def resolve_finalize(state, kinds, multi_head, with_sink, sink=None, **parameters):
     """Checks the arguments of ``finalize_state``, and returns its :class:`~attnpool_ref.contract.Call`.
 
     Args:
       state: the state.
       kinds: the classes of states.
       multi_head: the class of states that takes kernels.
+      with_sink: the classes of states that take a sink.
+      sink: the sink as an array, or None.
       **parameters: the kernels and biases as arrays, or None.
 
     Raises:
@@ -175,6 +181,13 @@ def resolve_finalize(state, kinds, multi_head, **parameters):
     """
     name = FINALIZED.name
     check_state(name, "state", state, kinds)
+    if sink is not None:
+        if not isinstance(state, with_sink):
+            raise ValueError(f"{name}: `sink` is given but `state` is {type_of(state)}, needs a state of an attention")
+        contract.refuse_non_numeric(name, "sink", sink)
+        contract.check_dtype(name, "sink", sink)
+        rows = state.shape[-2:-1] if isinstance(state, multi_head) else state.shape[:-1]
+        check_broadcast(name, _SINK, sink, rows, {})
     given = [key for key, value in parameters.items() if value is not None]
     if given and not isinstance(state, multi_head):
         raise ValueError(

@@ -9,9 +9,9 @@ import math
 from dataclasses import replace
 
 from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
-from attnpool_ref.table.language import Equal, MayBeEmpty, terms
+from attnpool_ref.table.language import AtMost, Equal, MayBeEmpty, terms
 
-FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
+FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r", "R", "b", "p"})
 """Axes whose size must not be 0, unless a rule such as "d may be 0" allows it.
 
 A vector of width 0 is a mistake; a sequence of length 0 is a fully masked row.
@@ -58,7 +58,10 @@ def full_shape(axes, batch, sizes):
 
 
 def size_of(axis, sizes):
-    """Returns the size of an axis that may be a sum of multiples, such as d+e or 3d."""
+    """Returns the size of an axis that may be a sum of multiples, such as d+e or 3d, or a product such as R*2^b*p."""
+    if "*" in axis:
+        factors = [(part.removeprefix("2^"), part.startswith("2^")) for part in axis.split("*")]
+        return math.prod(2 ** sizes[name] if is_power else sizes[name] for name, is_power in factors)
     return sum(number * sizes[symbol] for number, symbol in terms(axis))
 
 
@@ -140,7 +143,7 @@ def sizes_of(row, arguments, given, values, batch):
     pending, having = [], {}
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
+        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index", "constant"):
             continue
         own = own_axes(alternative(row.name, argument, value, batch))
         if argument.lacks:
@@ -171,6 +174,11 @@ def sizes_of(row, arguments, given, values, batch):
         if axis in FEATURES and axis not in may_be_0 and size == 0:
             key = given_by[axis]
             needs = f"needs {arguments[key]} with {axis} at least 1"
+            raise ValueError(f"{row.name}: {shape_text(key, given[key])}, {needs}")
+    for rule in row.relations:
+        if isinstance(rule, AtMost) and sizes[rule.axis] > rule.size:
+            key = given_by[rule.axis]
+            needs = f"needs {arguments[key]} with {rule.axis} at most {rule.size}"
             raise ValueError(f"{row.name}: {shape_text(key, given[key])}, {needs}")
     return sizes
 

@@ -22,6 +22,7 @@ def attention_pooling(
     scale=None,
     bias=None,
     normalizer="softmax",
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
 ):
@@ -55,6 +56,8 @@ def attention_pooling(
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a
         function (scores, mask) -> weights, as described in :func:`attend`. Packed tokens take only "softmax" and
         "sigmoid".
+      sink: a number, or [...] with one for each sequence, a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
+        one"), or None. It is neither scaled nor biased, and does not affect the result's dtype.
       dropout_multiplier: broadcastable to [..., L] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -86,7 +89,7 @@ def attention_pooling(
     scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
     if bias is not None:
         scores = scores + only_real(bias, mask)
-    weights = normalize(scores, mask, normalizer)
+    weights = normalize(scores, mask, normalizer, sink)
     pooled = weighted_sum(drop(weights, dropout_multiplier, mask), x)
     return (pooled, weights) if return_weights else pooled
 

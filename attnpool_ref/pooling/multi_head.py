@@ -26,6 +26,7 @@ def multi_head_attention_pooling(
     scale=None,
     bias=None,
     normalizer="softmax",
+    sink=None,
     dropout_multiplier=None,
     return_weights=False,
 ):
@@ -62,6 +63,8 @@ def multi_head_attention_pooling(
       bias: broadcastable to [..., H, n, L], :math:`B`, or None; does not affect the result's dtype.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a
         function (scores, mask) -> weights, as described in :func:`attend`.
+      sink: a number, or [H] with one for each head, a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
+        one"), or None. It is neither scaled nor biased, and does not affect the result's dtype.
       dropout_multiplier: broadcastable to [..., H, n, L] or None; dropout factors of weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -118,6 +121,7 @@ def multi_head_attention_pooling(
         values,
         np.broadcast_to(mask_of_heads(mask[..., None, :], scores.shape[-3]), scores.shape),
         normalizer=normalizer,
+        sink=None if sink is None else sink[:, None],
         dropout_multiplier=dropout_multiplier,
         return_weights=True,
     )

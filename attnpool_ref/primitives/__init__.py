@@ -7,8 +7,9 @@ function that calls it.
 ==========  ====================================================================
 exchange    how a primitive is exchanged
 padding     values of padding; positions of the first and the last real token
-weights     softmax, shares of a sum, the factor of scores
+weights     softmax, a sink beside it, shares of a sum, the factor of scores
 averages    mean, weighted sum, maximum, reductions of pairs, residuals
+buckets     tokens on the sides of hyperplanes
 moments     mean and standard deviation
 vectors     unit vectors, vectors of mean 0 and variance 1
 exponentials  logarithms of mean exponentials
@@ -29,6 +30,7 @@ from attnpool_ref.primitives.averages import (
     vecmat,
     weighted_sum,
 )
+from attnpool_ref.primitives.buckets import bucket_numbers, nearest_token, sum_of_bucket
 from attnpool_ref.primitives.exchange import PRIMITIVES, exchanged, primitive, recorded
 from attnpool_ref.primitives.exponentials import mean_of_exponentials, softmax_of_products
 from attnpool_ref.primitives.heads import concatenate_heads, mask_of_heads, project_to_heads
@@ -45,11 +47,12 @@ from attnpool_ref.primitives.padding import (
 )
 from attnpool_ref.primitives.segments import members
 from attnpool_ref.primitives.vectors import cosines, standardized, unit_vector
-from attnpool_ref.primitives.weights import inverse_root, log_softmax, shares, softmax
+from attnpool_ref.primitives.weights import inverse_root, log_softmax, share_beside_sink, shares, softmax
 
 __all__ = [
     "PRIMITIVES",
     "between",
+    "bucket_numbers",
     "concatenate_heads",
     "drop",
     "exchanged",
@@ -65,6 +68,8 @@ __all__ = [
     "maximum",
     "mean",
     "mean_of_exponentials",
+    "nearest_token",
+    "sum_of_bucket",
     "minimum",
     "softmax_of_products",
     "pairs_of",
@@ -76,6 +81,7 @@ __all__ = [
     "project_to_heads",
     "recorded",
     "reduced",
+    "share_beside_sink",
     "shares",
     "sigmoid",
     "softmax",

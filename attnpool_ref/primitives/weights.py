@@ -25,6 +25,23 @@ def log_softmax(scores, mask, axis=-1):
     return np.where(mask, below - np.log(np.where(total == 0, 1, total)), -np.inf)
 
 
+@primitive
+def share_beside_sink(scores, mask, sink, axis=-1):
+    """Returns what the softmax with a sink leaves for the real positions: the sum of their weights, of size 1 along axis.
+
+    ``sink`` has the axes of the scores without ``axis``. Without a real score above -inf the share is 0.
+    """
+    scores = np.where(mask, scores, -np.inf)
+    top = np.max(scores, axis, keepdims=True, initial=-np.inf)
+    sink = np.expand_dims(sink, axis)
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf where a score or the sink is +inf
+        largest = np.maximum(top, sink)
+        largest = np.where(np.isinf(largest), 0, largest)
+        total = np.sum(np.exp(scores - largest), axis, keepdims=True)
+        share = total / (total + np.exp(sink - largest))
+    return np.where((top == -np.inf) | (sink == np.inf), 0, share)
+
+
 def _below_the_largest(scores, mask, axis):
     """Returns the scores minus the largest real one of their row; -inf at padding."""
     scores = np.where(mask, scores, -np.inf)

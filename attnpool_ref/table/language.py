@@ -7,6 +7,8 @@
   no other array gives the size of one term, it is what the other terms leave of the axis.
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. Arguments called ``mask`` or ``*_mask`` are masks, which
   broadcast.
+* ``R*2^b*p`` in a result: the product of sizes, and of 2 to the power of one.
+* ``planes:constant[R, b, d]``: a floating array of exactly this shape that has no influence on the dtype of the result.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and has no influence on the dtype of the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
 * ``out_kernel[h, n?]``: an optional axis, present or absent in all arguments, results and weights together.
@@ -35,6 +37,8 @@
   another argument, on an option or on its value. If the condition does not hold, the argument has its other shapes.
 * ``d may be 0``: a feature axis may be empty.
 * ``scale is not 0 unless mean``: a number may be 0 only with an option; only values on the host are checked.
+* ``b at most 12``: the size of an axis has a largest value.
+* ``sink without axis``: an array that broadcasts has the axes of the first argument without the one that ``axis`` names.
 * ``q at 0 and 1``: special values of a number or of an option, with which the judge also calls the function.
 """
 
@@ -44,11 +48,12 @@ from dataclasses import dataclass, replace
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
+_PRODUCT = re.compile(rf"(?:2\^)?{_TERM.pattern}(?:\*(?:2\^)?{_TERM.pattern})+")
 _LACKED = re.compile(r"[A-Za-z]\w*'?\?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
 INTEGERS = ("int", "lengths", "position", "segments", "index")
-KINDS = (*INTEGERS, "bool")
+KINDS = (*INTEGERS, "bool", "constant")
 """Kinds of arguments that are written after a colon."""
 
 
@@ -59,7 +64,7 @@ class Argument:
     Attributes:
       name: the name of the argument.
       optional: whether it may be None.
-      kind: data, parameter, mask, stretch (marked ``~``), number, bool, or one of :data:`INTEGERS`.
+      kind: data, parameter, mask, stretch (marked ``~``), number, bool, constant, or one of :data:`INTEGERS`.
       shapes: its alternative shapes, each a tuple of axes; "..." stands for the batch axes.
       lacks: the optional axis, which its second shape lacks; "" if there is none.
     """
@@ -183,6 +188,21 @@ class NotZero:
 
 
 @dataclass(frozen=True)
+class AtMost:
+    """Rule: an axis has at most a size."""
+
+    axis: str
+    size: int
+
+
+@dataclass(frozen=True)
+class WithoutAxis:
+    """Rule: an array broadcasts to the axes of the first argument without the one that the option ``axis`` names."""
+
+    argument: str
+
+
+@dataclass(frozen=True)
 class At:
     """Rule: a number or an option has special values, with which the judge also calls the function."""
 
@@ -282,6 +302,10 @@ def parse_rule(text):
         return MayBeEmpty(match[1])
     if match := re.fullmatch(r"(\w+) is not 0 unless (\w+)", text):
         return NotZero(*match.groups())
+    if match := re.fullmatch(r"(\w+'?) at most (\d+)", text):
+        return AtMost(match[1], int(match[2]))
+    if match := re.fullmatch(r"(\w+) without axis", text):
+        return WithoutAxis(match[1])
     if match := re.fullmatch(r"(\w+) at (\d+(?: and \d+)*)", text):
         return At(match[1], tuple(map(int, match[2].split(" and "))))
     raise ValueError(f"the rule {text!r} is not understood")
@@ -314,6 +338,8 @@ def check_names(rules, arguments, options):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
         elif isinstance(rule, At):
             unknown = {rule.argument} - set(arguments) - set(options)
+        elif isinstance(rule, WithoutAxis):
+            unknown = {rule.argument} - set(arguments) | {"axis"} - set(options)
         elif isinstance(rule, Shaped):
             unknown = {rule.argument, rule.name} - set(arguments) - set(options)
             if not unknown and rule.axes not in arguments[rule.argument].shapes:
@@ -376,6 +402,11 @@ def _axes(part):
     """Splits ``[..., L, d]`` into ("...", "L", "d"); raises a ValueError for an axis that is not understood."""
     axes = tuple(axis.strip() for axis in part[1:-1].split(",")) if part[1:-1].strip() else ()
     for index, axis in enumerate(axes):
-        if not (_AXIS.fullmatch(axis) or _LACKED.fullmatch(axis) or (axis == "..." and index == 0)):
+        if not (
+            _AXIS.fullmatch(axis)
+            or _PRODUCT.fullmatch(axis)
+            or _LACKED.fullmatch(axis)
+            or (axis == "..." and index == 0)
+        ):
             raise ValueError(f"the axis {axis!r} of {part} is not understood")
     return axes

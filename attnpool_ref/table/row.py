@@ -19,8 +19,8 @@ TOKENS = "x[..., L, d] mask?[..., L] lengths?:lengths[...]"
 NORMALIZERS = language.OrFunction(("softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"))
 """Names of normalizers; the caller may give a function (scores, mask) -> weights instead."""
 
-ABSOLUTE = ("normalizer=sigmoid",)
-"""Options with which a constant added to every score changes the weights."""
+ABSOLUTE = ("normalizer=sigmoid", "sink")
+"""An option and an argument with which a constant added to every score changes the weights."""
 
 NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625, "alpha": 1.25}
 """Values of numeric arguments by name, with which the judge calls functions; those of other names are :data:`NUMBER`.
@@ -58,8 +58,8 @@ class Variant:
         alternatives by rank, as arguments do.
       rules: constraints beyond the shapes.
       options: static arguments by name, each with its values: a tuple of names (with a function as well, if it is an
-        :class:`~attnpool_ref.table.language.OrFunction`), or "flag", "axis", "size", "count" (both from 0) or
-        "positive" (from 1).
+        :class:`~attnpool_ref.table.language.OrFunction`), or "flag", "axis", "dtype" (of the result: None,
+        float32 or float64), "size", "count" (both from 0) or "positive" (from 1).
       refused: (option, value, reason) of values that a related function takes and this one does not; the value is True
         for a flag, "a function" for a function, None for an argument that is required here.
       module: the class of attnpool_flax with its parameters, if any.
@@ -68,8 +68,8 @@ class Variant:
       ordered: "always", or an option such as "method=local" with which the order of the real tokens matters; "" if it
         never does.
       unit: whether the data are probabilities, numbers from 0 to 1.
-      absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score changes
-        the result.
+      absolute: "always", options such as "normalizer=sigmoid", or arguments, with which a constant added to every score
+        changes the result.
       surrogate: the flag with which the gradient is not that of the values, but the one that the docstring describes.
       squares: the axis of the tokens that the definition multiplies with each other, if any.
       norms: whether the function divides by a norm of its data, so that it must also be right for vectors of 1e-30,

@@ -1,4 +1,4 @@
-// Order, number and excerpts of the results of a search; Sphinx copies this file into searchtools.js (html_search_scorer).
+// Order, number and excerpts of the results of a search; Sphinx copies this file into language_data.js (html_search_scorer).
 "use strict";
 
 const FOLDERS = { guides: 20, reference: 0, notebooks: 0, decisions: 0, project: 0 };

@@ -124,3 +124,47 @@ def test_an_overflow_is_reported_once_at_the_line_of_the_call(examples):
     assert [warning.filename for warning in caught] == [__file__]
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
         attnpool_ref.sum_pooling(x)
+
+
+SCORES = {
+    "dot_score": (X, X),
+    "scaled_dot_score": (X, X),
+    "bilinear_score": (X, X, np.eye(4)),
+    "cosine_score": (X, X),
+    "trilinear_score": (X, X, np.ones(12)),
+    "maxsim_score": (X, X),
+    "maxsim_score_all_pairs": (X, X),
+}
+
+
+@every_package
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("narrow", [np.float16, ml_dtypes.bfloat16, np.float32])
+@pytest.mark.parametrize("wide", ["float32", np.float64])
+def test_only_the_result_of_a_score_is_rounded_to_its_dtype(package, name, narrow, wide):
+    given = [array.astype(narrow) for array in SCORES[name]]
+    with jax.enable_x64(True):
+        found = getattr(package, name)(*given, result_dtype=wide)
+    exact = getattr(attnpool_ref, name)(*(array.astype(np.float64) for array in given))
+    assert found.dtype == wide
+    chex.assert_trees_all_close(np.float64(found), exact, atol=rounded(exact, 64, "float32"), rtol=0)
+
+
+@every_package
+def test_scores_of_near_documents_differ_in_float32(package):
+    """64 documents whose sums of 32 cosines lie between 16 and 17, where bfloat16 has 9 numbers."""
+    x = np.full((1, 32, 1), 1, ml_dtypes.bfloat16)
+    y = (0.5 + np.arange(64)[:, None, None] / 2048).astype(ml_dtypes.bfloat16)
+    assert len(np.unique(package.maxsim_score_all_pairs(x, y))) <= 9
+    assert len(np.unique(package.maxsim_score_all_pairs(x, y, result_dtype="float32"))) == len(np.unique(y))
+
+
+@every_package
+def test_a_result_dtype_is_float32_or_float64_and_not_narrower(package):
+    for name, text in [("float16", "is float16, needs None, float32 or float64"), (3, "is 3, needs None")]:
+        with pytest.raises(ValueError, match=f"dot_score: `result_dtype` {text}"):
+            package.dot_score(X, X, result_dtype=name)
+    with pytest.raises(
+        ValueError, match="`result_dtype` is float32, narrower than the arguments, needs None or float64"
+    ):
+        package.dot_score(X, X, result_dtype=np.float32)

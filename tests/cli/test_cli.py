@@ -61,6 +61,33 @@ def test_without_its_extra_the_command_says_in_one_line_what_to_install(without,
         assert capsys.readouterr().err == f"attnpool: {said} not installed; in a clone: pip install -e '.[cli]'\n"
 
 
+@pytest.mark.parametrize("words", ["gem", "last token", "MaxSim", "Set Transformer"])
+def test_find_needs_no_extra_and_prints_the_same_text(words, capsys, monkeypatch):
+    for columns in (60, 160):
+        with_rich = run("find", words, columns=columns)
+        with monkeypatch.context() as context:
+            context.setitem(sys.modules, "rich", None)
+            context.setitem(sys.modules, "click", None)
+            context.setenv("COLUMNS", str(columns))
+            context.setattr(sys, "argv", ["attnpool", "find", *words.split()])
+            with pytest.raises(SystemExit) as end:
+                __main__.main()
+        plain = capsys.readouterr().out
+        assert (end.value.code, plain.split()) == (0, with_rich.output.split())
+        assert all(len(line) <= columns for line in plain.splitlines())
+    assert plain.splitlines() == [line.rstrip() for line in with_rich.output.splitlines()]
+
+
+def test_find_without_extras_imports_neither():
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('click', 'rich', 'ml_dtypes')); sys.argv[1:] = ['find', 'no-such']\n"
+        "from attnpool_ref.__main__ import main; main()"
+    )
+    result = python("-c", code)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("Nothing is called 'no-such' here.")
+
+
 def test_the_list_has_every_row_with_its_source():
     for columns in (60, 200):
         words = set(re.findall(r"\w+", run("list", columns=columns).output))

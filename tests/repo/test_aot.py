@@ -151,8 +151,8 @@ def test_a_formula_computes_what_the_function_computes(label):
 
 SMALL = {
     "B": 3,
-    "N": 40,
-    "M": 40,
+    "N": 400,
+    "M": 400,
     "num_segments": 5,
     "d": 8,
     "ends": 2,

@@ -15,7 +15,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
-from attnpool_ref.table.language import Excludes, arguments_of, terms
+from attnpool_ref.table.language import Excludes, WithoutAxis, arguments_of, terms
 
 ROWS = table.BY_NAME.values()
 OF_STATES, OF_SEQUENCES = ["merge_states", "finalize_state"], ["pad", "pack", "unpack"]
@@ -97,7 +97,7 @@ def calls_of(function, row, size=2):
     choices = [{}]
     for name, allowed in row.options.items():
         values = (
-            {"flag": (row.takes(name, True),), "axis": (-1,)}.get(allowed, (size,))
+            {"flag": (row.takes(name, True),), "axis": (-1,), "dtype": ("float64",)}.get(allowed, (size,))
             if isinstance(allowed, str)
             else allowed
         )
@@ -106,6 +106,7 @@ def calls_of(function, row, size=2):
         names = cases.legal(row, [name for name in row.arguments if name not in excluded], choice)
         arguments = arguments_of(row, dict.fromkeys(names, True) | choice)
         given = {name: ones(arguments[name], row.sizes, size) for name in names}
+        given |= {rule.argument: given[rule.argument][0] for rule in row.relations if isinstance(rule, WithoutAxis)}
         yield lambda given=given, choice=choice: function(**given, **choice)
 
 

@@ -2,7 +2,8 @@
 
 ``make dist`` runs it with the tools of the extra ``dist``. It installs the wheel with its extras into a new
 environment, and runs the README's commands, ``attnpool check`` and the doctests of both packages there, in an empty folder.
-It unpacks the sdist, and runs its ``make test``.
+It writes the vectors of all functions into ``build/attnpool-vectors-VERSION.zip``. It unpacks the sdist, and runs its
+``make test``.
 
 If a step fails, only the steps that need it are skipped. The last lines have the time of each step. The exit status is
 1 if a step failed.
@@ -36,6 +37,7 @@ def main(arguments=None):
             (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
             check_files(steps, wheel, sdist)
             try_wheel(steps, wheel, Path(folder), options.quick)
+            write_vectors(steps, wheel, Path(folder))
             if not options.quick:
                 try_sdist(steps, sdist, Path(folder))
     return steps.summary()
@@ -96,7 +98,7 @@ def try_wheel(steps, wheel, folder, quick):
     empty.mkdir()
     install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[all,test]"]
     if steps.run("install the wheel", install):
-        readme = [python, ROOT / "tools" / "studies" / "readme_walk.py", "--here"]
+        readme = [python, ROOT / "tools" / "studies" / "readme_walk.py"]
         steps.run("the README with the wheel", readme, cwd=empty)
         check = [python.with_name("attnpool"), "check", "--quick", "--only", "mean_pooling"]
         steps.run("attnpool check with the wheel", check, cwd=empty)
@@ -104,6 +106,14 @@ def try_wheel(steps, wheel, folder, quick):
             shutil.copy(ROOT / "conftest.py", empty / "doctest_names.py")  # the names that the examples use
             options = ["-q", "-p", "doctest_names", "-p", "no:cacheprovider", "--doctest-modules", "--pyargs"]
             steps.run("doctests of the wheel", [python, "-m", "pytest", *options, *PACKAGES], cwd=empty)
+
+
+def write_vectors(steps, wheel, folder):
+    """Writes the vectors of all functions with the installed wheel, and packs them into an archive in ``build/``."""
+    files, version = folder / "vectors", wheel.name.split("-")[1]
+    command = [folder / "env" / "bin" / "attnpool", "vectors", "--output", files]
+    if steps.run("vectors of the wheel", command, cwd=folder):
+        print(shutil.make_archive(str(ROOT / "build" / f"attnpool-vectors-{version}"), "zip", folder, "vectors"))
 
 
 def try_sdist(steps, sdist, folder):

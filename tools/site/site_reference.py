@@ -160,7 +160,7 @@ def _table(block, documented, row):
     parameters = inspect.signature(documented).parameters
     shapes = language.parse_shapes(row.shapes)[0] if row else {}
     rows = []
-    _, *found = re.split(r"^  (\w+): ", block, flags=re.MULTILINE)
+    _, *found = re.split(r"^  (\*{0,2}\w+): ", block, flags=re.MULTILINE)
     for name, text in zip(found[::2], found[1::2], strict=True):
         meaning = " ".join(text.split())
         shape = SHAPE.match(meaning)
@@ -169,7 +169,8 @@ def _table(block, documented, row):
         elif name in shapes:
             shape = str(shapes[name]).removeprefix("a ")
         default = parameters[name].default if name in parameters else inspect.Parameter.empty
-        given = "required" if default is inspect.Parameter.empty else f"``{_readable(repr(default))}``"
+        needed = "" if name.startswith("*") else "required"
+        given = needed if default is inspect.Parameter.empty else f"``{_readable(repr(default))}``"
         rows.append((f"``{name}``", f"``{shape}``" if shape else "", given, meaning))
     rows.insert(0, ("Argument", "Shape", "Default", "Meaning"))
     if not any(shape for _, shape, *_ in rows[1:]):

@@ -18,6 +18,7 @@ SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
 BATCH = (5,)
 SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 5, "H": 2, "N": 14, "S": 4}
 SIZES |= {"d": 8, "e": 9, "q": 8, "v": 11, "c": 4, "c'": 10, "h": 12, "o": 13, "f": 5, "r": 6, "K": 4, "G": 2}
+SIZES |= {"R": 2, "b": 3, "p": 6}
 SIZES |= {"max_length": 6, "num_segments": 6}
 SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "N", "S", "k"})
 """Axes of tokens, which may be masked, permuted or empty."""

@@ -59,7 +59,7 @@ def draw(row, way, names, options, batch, sizes=None, shared=(), left=(), any_ra
             continue
         shape_axes = argument.shapes[chosen.get(key, 0)]
         if shape_axes == ("...",):  # an array of any rank: a batch of rows
-            shape_axes = shape_axes if argument.kind in ("int", "lengths") else any_rank
+            shape_axes = _of_any_rank(row, argument, options, any_rank)
         axes[key] = tuple(a for a in shape_axes if a != "..." or key not in shared)
         own = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
         masked = arguments[argument.mask].shapes[0] if argument.kind == "lengths" else ()
@@ -74,6 +74,15 @@ def draw(row, way, names, options, batch, sizes=None, shared=(), left=(), any_ra
         values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
     used = {symbol for shape_axes in axes.values() for axis in shape_axes for _, symbol in terms(axis)}
     return Case(row, full, way, shape, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
+
+
+def _of_any_rank(row, argument, options, any_rank):
+    """Returns the axes of an argument with the axes [...]; ``any_rank`` are those of arrays that may have any rank."""
+    if argument.kind in ("int", "lengths") or row.arguments[next(iter(row.arguments))].shapes != (("...",),):
+        return ("...",)
+    rule = language.WithoutAxis(argument.name)
+    axis = options.get("axis", -1) % len(any_rank) if rule in row.relations else None
+    return tuple(name for i, name in enumerate(any_rank) if i != axis)
 
 
 def _formed(row, arguments, known, batch):

@@ -390,7 +390,7 @@ def mixed(main):
     if not arrays or not main.row.results:
         return
     first, others = arrays[0], arrays[1:]
-    followers = main.given("stretch", "number")
+    followers = main.given("stretch", "number", "constant")
     wide = dict.fromkeys(followers, "float64")
     if followers:
         yield _of_dtypes(main, "wide numbers beside float32", dict.fromkeys(arrays, "float32") | wide, "float32")

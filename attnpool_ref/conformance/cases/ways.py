@@ -125,8 +125,9 @@ def ordering(row):
 
 
 def defaults_of(row):
-    """Returns the options of a plain call, without ``axis``, ``normalize`` and ``mean``, which have defaults."""
-    return {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize", "mean")}
+    """Returns the options of a plain call, without ``axis``, ``normalize``, ``mean`` and ``result_dtype``, which have defaults."""
+    left = ("axis", "normalize", "mean", "result_dtype")
+    return {k: _default(v) for k, v in row.options.items() if k not in left}
 
 
 def _optional(row):

@@ -283,7 +283,7 @@ class _InOneDtype:
 
         Results that equal those of a mistake in ``named`` up to such rounding count for this mistake in ``found``. If
         these and the results that are right up to such rounding are most of those that :attr:`mistakes` do not explain,
-        they add the cause ``words`` to ``precision``, but where narrow dtypes alone round in this way, which is allowed.
+        they add the cause ``words`` to ``precision``, unless such rounding is allowed.
         """
         known = [a for a in self.of_real if any(a.speaks_for(mistake) == EXPLAINED for mistake in self.mistakes)]
         left = [answer for answer in self.of_real if answer not in known]
@@ -299,7 +299,7 @@ class _InOneDtype:
         rounded = [a for a in left if a not in right and a.equals(a.call.exact, a.real, loose=True)]
         if 2 * len([*right, *rounded]) > len(left):
             self.is_unknown = False
-            if rounded or self.subject.whole_contract or not self.subject.is_narrow:  # else it is no mistake by itself
+            if self.subject.whole_contract or not self.subject.is_narrow:  # else such rounding is allowed
                 precision.setdefault(words, Cause(words)).counts[self.dtype] = len(right) + len(rounded), len(left)
 
     def explain_narrowly(self, precision):

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.conformance.cases import SEQUENCES, full_mask
-from attnpool_ref.conformance.causes import of_tokens, of_vectors, of_weights  # noqa: F401 (their rows are in the table)
+from attnpool_ref.conformance.causes import of_buckets, of_tokens, of_vectors, of_weights  # noqa: F401 (their rows are in the table)
 from attnpool_ref.conformance.causes.mistake import TABLE, Mistake, least_number
 from attnpool_ref.contract.text import listed
 from attnpool_ref.primitives import softmax, unit_vector

@@ -6,7 +6,15 @@ import numpy as np
 
 from attnpool_ref.conformance.causes.mistake import ALWAYS, BOTH, mistake, powers_of_ten
 from attnpool_ref.normalizers import normalize
-from attnpool_ref.primitives import inverse_root, log_softmax, mask_of_heads, shares, sigmoid, softmax
+from attnpool_ref.primitives import (
+    inverse_root,
+    log_softmax,
+    mask_of_heads,
+    share_beside_sink,
+    shares,
+    sigmoid,
+    softmax,
+)
 
 STAND_IN = "a finite number in place of -inf for padding"
 AVERAGED = "averages the padding of a fully masked row, as a finite number in place of -inf does"
@@ -103,9 +111,9 @@ def multiplied(a, scores, real, axis=-1):
 
 @mistake(NOT_AGAIN, softmax, raw=BOTH)
 @mistake(NOT_AGAIN, normalize, raw=BOTH)
-def masked_afterwards(a, scores, real, how=-1):
+def masked_afterwards(a, scores, real, how=-1, *sink):
     """The weights of padding are set to 0 after the normalizer, whose axis or name is ``how``."""
-    return np.where(real, a.right(scores, np.ones_like(real), how), 0)
+    return np.where(real, a.right(scores, np.ones_like(real), how, *sink), 0)
 
 
 @mistake(lambda row: MULTIPLIED if "scores" in row.arguments else SCORE_0, softmax, raw=ALWAYS)
@@ -115,9 +123,9 @@ def multiplied_and_zeroed(a, scores, real, axis=-1):
 
 
 @mistake(MULTIPLIED, normalize, raw=BOTH)
-def multiplied_before(a, scores, real, name):
+def multiplied_before(a, scores, real, name, *sink):
     """The scores of padding are 0 before any normalizer."""
-    return np.where(real, a.right(np.where(real, scores, 0), np.ones_like(real), name), 0)
+    return np.where(real, a.right(np.where(real, scores, 0), np.ones_like(real), name, *sink), 0)
 
 
 @mistake(OVER_BATCH, softmax)
@@ -349,9 +357,9 @@ def logarithm_of_an_epsilon(a, scores, real, axis=-1):
 
 
 @mistake(STAND_IN, normalize, numbers=FILLS, raw=BOTH)
-def filled_before(a, scores, real, name):
+def filled_before(a, scores, real, name, *sink):
     """The scores of padding are a number before any normalizer."""
-    return a.right(np.where(real, scores, a.number), np.ones_like(real), name)
+    return a.right(np.where(real, scores, a.number), np.ones_like(real), name, *sink)
 
 
 # Fully masked rows
@@ -368,6 +376,60 @@ def uniform_where_empty(a, scores, real, axis=-1):
 def unmasked_where_empty(a, scores, real, axis=-1):
     """Fully masked rows have the weights of all tokens."""
     return a.right(scores, real | ~np.any(real, axis, keepdims=True), axis)
+
+
+# Sinks
+
+
+@mistake("adds the sink to every score, where it cancels: it is a term of the denominator", share_beside_sink)
+def without_sink(a, scores, mask, sink, axis=-1):
+    """The weights are those of the softmax without a sink."""
+    return np.any(mask & (scores > -np.inf), axis, keepdims=True).astype(float)
+
+
+@mistake(
+    "multiplies the sink by the scale of the scores: the sink is not scaled",
+    share_beside_sink,
+    when=lambda row: "scores" not in row.arguments,
+)
+def scaled_sink(a, scores, mask, sink, axis=-1):
+    """The sink is scaled as the products are."""
+    scale, sizes = a.call.values.get("scale"), a.call.case.sizes
+    return a.right(
+        scores,
+        mask,
+        sink * (inverse_root.__wrapped__(sizes.get("c", sizes.get("d", 1))) if scale is None else scale),
+        axis,
+    )
+
+
+@mistake("adds the sink to the denominator as it is: exp is missing", share_beside_sink)
+def sink_without_exp(a, scores, mask, sink, axis=-1):
+    """The denominator has the sink itself."""
+    return a.right(scores, mask, np.log(sink), axis)
+
+
+@mistake("the sink has the other sign", share_beside_sink)
+def negative_sink(a, scores, mask, sink, axis=-1):
+    """The denominator has exp(-sink)."""
+    return a.right(scores, mask, -sink, axis)
+
+
+@mistake("a sink of 0 in place of the one that is given: softmax off by one", share_beside_sink)
+def sink_of_0(a, scores, mask, sink, axis=-1):
+    """The denominator has 1."""
+    return a.right(scores, mask, np.zeros_like(sink), axis)
+
+
+@mistake(
+    "rescales by sigmoid(logsumexp - sink), which is NaN for a fully masked row: its weights are 0",
+    share_beside_sink,
+    empty=True,
+)
+def nan_without_keys(a, scores, mask, sink, axis=-1):
+    """The logarithm of a sum of nothing is subtracted from itself."""
+    share = a.right(scores, mask, sink, axis)
+    return np.where(np.any(mask & (scores > -np.inf), axis, keepdims=True), share, np.nan)
 
 
 # Given weights, and the factor of scores

@@ -153,18 +153,27 @@ def _compared(subject, case, check, got, want, sensitive, dtype, times):
             return failed(check, case, needed(name, g, w, wrong), aspect)
         size = np.where(odd, 0, np.abs(w))
         largest = float(np.max(size, initial=0))
-        moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
-        if case.row.norms or case.exact or "bounded terms" in case.row.facts:
-            moved = moved + overall
-        moved = moved + size * subject.logarithms(case)
-        reduced = subject.reduced_products()
-        limit = tolerances.allowed_error(size, moved, subject.terms(case), rounding, reduced)
-        if case.terms_of_sum and not subject.tolerated:
-            limit = tolerances.average_error(size, case.terms_of_sum, rounding, reduced)
-        allowed = times * (tolerances.LEAST[rounding] + limit)
+        allowed = times * allowed_errors(subject, case, size, sensitive[i], overall, rounding)
         error = np.where(odd, 0, np.abs(np.where(odd, 0, g) - np.where(odd, 0, w)))
         finding = worst(finding, error, allowed, tolerances.EPSILON[rounding] * (largest or 1), name, g, w, aspect)
     return finding
+
+
+def allowed_errors(subject, case, size, sensitive, overall, dtype):
+    """Returns the largest allowed absolute error of each element of a result, as :func:`compare` describes it.
+
+    ``size`` and ``sensitive`` are the magnitudes and sensitivities of its elements, ``overall`` is the largest magnitude
+    of all results, and ``dtype`` that of the result.
+    """
+    moved = np.where(size == 0, np.max(size, initial=0) + np.max(sensitive, initial=0), sensitive)
+    if case.row.norms or case.exact or "bounded terms" in case.row.facts:
+        moved = moved + overall
+    moved = moved + size * subject.logarithms(case)
+    reduced = subject.reduced_products()
+    limit = tolerances.allowed_error(size, moved, subject.terms(case), dtype, reduced)
+    if case.terms_of_sum and not subject.tolerated:
+        limit = tolerances.average_error(size, case.terms_of_sum, dtype, reduced)
+    return tolerances.LEAST[dtype] + limit
 
 
 def counted(count, needed=1):

@@ -48,9 +48,9 @@ def _is_absolute(case):
 
 
 def _holds(when, case):
-    """Returns whether a condition of the table, "always" or "option=value", holds in a case."""
+    """Returns whether a condition of the table holds in a case: "always", "option=value", or an argument that is given."""
     key, _, value = when.partition("=")
-    return when == "always" or case.options.get(key) == value
+    return when == "always" or (case.options.get(key) == value if value else case.values.get(key) is not None)
 
 
 def _shuffle(case, axis):

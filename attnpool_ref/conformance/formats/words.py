@@ -65,7 +65,7 @@ def evidence(kept):
     """Returns the messages of a broken guarantee, with the code of its smallest case."""
     lines = [message(failure) for failure in kept.failures]
     if (smallest := kept.smallest) is not None and smallest.snippet:
-        lines += ["", "At a Python prompt:", "", smallest.snippet]
+        lines += ["", f"At a {smallest.prompt} prompt:", "", smallest.snippet]
     return "\n".join(lines)
 
 

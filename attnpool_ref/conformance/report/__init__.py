@@ -74,11 +74,12 @@ class Failure:
       check: the name of the guarantee.
       dtype: the dtype in which the guarantee failed, or "" if none was judged.
       message: the actual and the needed result.
-      snippet: Python code that shows the failure at a prompt; a comment, or "", if there is no such code.
+      snippet: code that shows the failure at a prompt; a comment, or "", if there is no such code.
       size: the number of elements of all arguments; a very large number if the arguments are not known, and 0 if the
         implementation lacks the function.
       arrays: the expected and the actual result, if the result itself is wrong and small enough to show.
       hint: a clause with the option that may change the result, or "".
+      prompt: the kind of prompt at which ``snippet`` runs, "Python" or "shell".
     """
 
     row: str
@@ -89,6 +90,7 @@ class Failure:
     size: int
     arrays: list[Compared] = field(default_factory=list)
     hint: str = ""
+    prompt: str = "Python"
 
 
 @dataclass

@@ -456,7 +456,8 @@ class RowJudge:
         kept.status = BROKEN
         snippet = "" if found is None else snippets.reproduce(subject, found)
         size = drawing.LONG if found is None else found.case.size()
-        kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
+        prompt = subject.adapter.prompt
+        kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size, prompt=prompt))
 
     def _own_dtypes(self, subject):
         """Returns the names of the dtypes in which the implementation computes, or which its parameters have."""

@@ -99,6 +99,7 @@ class Runner:
             small.size(),
             arrays_of(self.subject, found, got),
             found.hint or of_wrong_number(self.subject, found),
+            self.subject.adapter.prompt,
         )
 
     def _by_seed(self, name, run, case, finding):

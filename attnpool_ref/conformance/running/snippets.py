@@ -25,10 +25,14 @@ DIGITS = 48
 def reproduce(subject, finding, got=None):
     """Returns code that prints the results of the implementation and of the oracle for the case of a finding.
 
+    For a program it is a shell command.
+
     ``got`` is the implementation's result, which the code repeats if no name leads to the implementation; None if it
     raises.
     """
     case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
+    if adapter.prompt == "shell":
+        return adapter.reproduce(subject, finding)
     weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
     ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
     ours |= {k: float(ours[k]) for k in case.given("number") if k not in case.dtypes}

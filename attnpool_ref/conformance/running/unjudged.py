@@ -1,6 +1,6 @@
 """Why a guarantee was not judged."""
 
-from attnpool_ref.conformance.report.guarantees import BY_NAME
+from attnpool_ref.conformance.report.guarantees import BY_NAME, UNCHANGED
 
 
 def _masks(subject, scope):
@@ -60,5 +60,7 @@ def why_not(name, report, subject, scope, broken):
     """Returns the reason why the guarantee ``name`` was not judged; ``broken`` has the broken guarantees."""
     if not report.cases:
         return "nothing was judged"
+    if BY_NAME[name].judged_by == UNCHANGED and not subject.adapter.in_process:
+        return "a program is another process, with its own arrays and random numbers"
     reasons = (NEEDS[need](subject, scope) for need in BY_NAME[name].needs)
     return next(filter(None, reasons), "its check was not reached" if broken else "no case of this function applies")

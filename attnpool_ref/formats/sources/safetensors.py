@@ -80,12 +80,14 @@ def save(tensors, target, framework=""):
         write(file, tensors, framework)
 
 
-def write(file, tensors, framework=""):
+def write(file, tensors, framework="", metadata=None):
     """Writes arrays by name into an open file; raises a ValueError for a dtype that the format lacks.
 
-    ``framework`` is the entry ``format`` of the header, such as "pt"; "" for none.
+    ``framework`` is the entry ``format`` of the header's metadata, such as "pt", "" for none; ``metadata`` has more
+    entries, texts by name.
     """
-    entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
+    known = ({"format": framework} if framework else {}) | (metadata or {})
+    entries, parts, offset = {"__metadata__": known} if known else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)
         entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [offset, offset + stored.nbytes]}

@@ -24,6 +24,7 @@ ROWS = of_family(
         source="hyndman1996",
         equation="o_c = x_(j)c + (i - j) (x_(j+1)c - x_(j)c), i = (N - 1) q, j = floor(i), x_(0) <= x_(1) <= ... the real tokens",
         rules=("q at 0 and 1",),
+        options={"method": ("linear", "lower", "higher", "nearest", "midpoint")},
         facts={"copies"},
     ),
     top_k_pooling=dict(

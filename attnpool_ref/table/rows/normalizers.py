@@ -5,11 +5,12 @@ from attnpool_ref.table.row import of_family
 ROWS = of_family(
     "normalizers",
     masked_softmax=dict(
-        shapes="scores[...] mask?[...] lengths?:int[...] -> [...]",
+        shapes="scores[...] mask?[...] lengths?:int[...] sink?~[...] -> [...]",
         source="d2l",
-        equation="w_j = exp(s_j - max_real s) / sum over real i of exp(s_i - max_real s), 0 where not real",
-        rules=("not mask with lengths",),
+        equation="w_j = exp(s_j) / (exp(b) + sum over real i of exp(s_i)), 0 where not real; b the sink, -inf without it",
+        rules=("not mask with lengths", "sink without axis"),
         options={"axis": "axis"},
+        absolute=("sink",),
         averaged="scores",
     ),
     masked_log_softmax=dict(
@@ -18,6 +19,20 @@ ROWS = of_family(
         equation="log w_j = s_j - log sum over real i of exp(s_i), -inf where not real",
         rules=("not mask with lengths",),
         options={"axis": "axis"},
+        facts={"bounded terms"},
+    ),
+    segment_softmax=dict(
+        shapes="scores[N, h?] segment_ids:segments[N] mask?[N] -> [N, h?]",
+        source="fey2019",
+        equation="w_j = exp(s_j) / sum over the real i of the segment of j of exp(s_i), 0 where not real",
+        options={"num_segments": "size", "indices_are_sorted": "flag"},
+        averaged="scores",
+    ),
+    segment_log_softmax=dict(
+        shapes="scores[N, h?] segment_ids:segments[N] mask?[N] -> [N, h?]",
+        source="fey2019",
+        equation="log w_j = s_j - log sum over the real i of the segment of j of exp(s_i), -inf where not real",
+        options={"num_segments": "size", "indices_are_sorted": "flag"},
         facts={"bounded terms"},
     ),
     sparsemax=dict(

@@ -61,14 +61,33 @@ ROWS = of_family(
         "y_lengths?:lengths[...] -> [...]",
         source="khattab2020",
         equation="s = sum over real l of max over real t of x_l . y_t",
-        options={"mean": "flag"},
+        options={"mean": "flag", "result_dtype": "dtype"},
         facts={"ties"},
+    ),
+    muvera_query_encoding=dict(
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] planes:constant[R, b, d] projection?[R, d, p] "
+        "-> [..., R*2^b*p]",
+        source="muvera2024",
+        equation="block (r, c) = (sum of the real x_l in bucket c) P_r; bit j of the bucket of x_l is [planes_rj . x_l > 0]",
+        rules=("p=d unless projection", "b at most 12"),
+        layouts=("segments",),
+    ),
+    muvera_document_encoding=dict(
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] planes:constant[R, b, d] projection?[R, d, p] "
+        "-> [..., R*2^b*p]",
+        source="muvera2024",
+        equation="block (r, c) = (mean of the real x_l in bucket c, or of none the x_l with the most bits of c) P_r; "
+        "buckets as in muvera_query_encoding",
+        rules=("p=d unless projection", "b at most 12"),
+        layouts=("segments",),
+        ordered="always",
+        averaged=None,
     ),
     maxsim_score_all_pairs=dict(
         shapes="x[B, L, d] y[C, T, d] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] -> [B, C]",
         source="khattab2020",
         equation="s_bc = maxsim_score(x_b, y_c)",
-        options={"mean": "flag"},
+        options={"mean": "flag", "result_dtype": "dtype"},
         facts={"ties"},
     ),
 )

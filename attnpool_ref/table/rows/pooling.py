@@ -54,7 +54,7 @@ ROWS = of_family(
     attention_pooling=dict(
         shapes=f"{TOKENS} query?[..., q] query_kernel?[d, c] "
         "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
-        "bias?~[..., L] dropout_multiplier?~[..., L] -> [..., d]",
+        "bias?~[..., L] sink?~[...] dropout_multiplier?~[..., L] -> [..., d]",
         weights="[..., L]",
         source="vaswani2017",
         equation="o = sum_l w_l x_l, w = normalizer(scale (x_l W_k) . (q W_q) + bias_l), scale = 1/sqrt(c); "
@@ -67,6 +67,7 @@ ROWS = of_family(
             "c=d unless key_kernel",
             "query_norm_scale needs normalize_query",
             "query_norm_bias needs normalize_query",
+            "sink needs normalizer=softmax",
             "scale at 0",
         ),
         options={"normalize_query": "flag", "normalizer": NORMALIZERS},
@@ -76,7 +77,8 @@ ROWS = of_family(
     multi_head_attention_pooling=dict(
         shapes=f"{TOKENS} query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
         "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel?[H, c', o] query_bias?[H, c] key_bias?[H, c] "
-        "value_bias?[H, c'] out_bias?[o] scale?[] bias?~[..., H, n, L] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
+        "value_bias?[H, c'] out_bias?[o] scale?[] bias?~[..., H, n, L] sink?~[H] "
+        "dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
         weights="[..., H, n, L]",
         source="vaswani2017",
         equation="o = multi-head attention of n learned queries over x; o = Hc' without out_kernel: "
@@ -85,6 +87,7 @@ ROWS = of_family(
             "query[n, H, c] unless query_kernel",
             "query_bias needs query_kernel",
             "out_bias needs out_kernel",
+            "sink needs normalizer=softmax",
             "scale at 0",
         ),
         options={"normalizer": NORMALIZERS},

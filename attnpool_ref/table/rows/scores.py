@@ -8,24 +8,28 @@ ROWS = of_family(
         shapes="query[..., n, d] key[..., m, d] -> [..., n, m]",
         source="luong2015",
         equation="s_ij = q_i . k_j",
+        options={"result_dtype": "dtype"},
     ),
     scaled_dot_score=dict(
         shapes="query[..., n, d] key[..., m, d] scale?[] -> [..., n, m]",
         source="vaswani2017",
         equation="s_ij = scale (q_i . k_j), scale = 1/sqrt(d)",
         rules=("scale at 0",),
+        options={"result_dtype": "dtype"},
     ),
     bilinear_score=dict(
         shapes="query[..., n, d] key[..., m, e] kernel[d, e] -> [..., n, m]",
         source="luong2015",
         equation="s_ij = q_i^T W k_j",
         module="BilinearScore",
+        options={"result_dtype": "dtype"},
     ),
     cosine_score=dict(
         shapes="query[..., n, d] key[..., m, d] -> [..., n, m]",
         source="wang2016",
         equation="s_ij = q_i . k_j / (|q_i| |k_j|), and 0 for a zero vector",
         norms=True,
+        options={"result_dtype": "dtype"},
     ),
     additive_score=dict(
         shapes="query[..., n, d] key[..., m, e] query_kernel[d, h] key_kernel[e, h] out_kernel[h] bias?[h] -> [..., n, m]",
@@ -57,6 +61,7 @@ ROWS = of_family(
         source="seo2017",
         equation="s_ij = w . [q_i; k_j; q_i * k_j]",
         module="TrilinearScore",
+        options={"result_dtype": "dtype"},
     ),
     gaussian_score=dict(
         shapes="query[..., n, d] key[..., m, d] bandwidth[] -> [..., n, m]",

@@ -3,7 +3,7 @@
 import re
 
 from attnpool_ref.table.row import Variant
-from attnpool_ref.table.rows import additive, means, pooling, readouts, statistics
+from attnpool_ref.table.rows import additive, means, pairs, pooling, readouts, statistics
 
 _SORTS = "it compares the scores of a segment with one another, so sums over the segment are not enough"
 _NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax", "a function"))
@@ -15,12 +15,13 @@ OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
 def packed(row):
     """Returns the row of ``segment_…``, derived from that of the dense function.
 
-    Tokens [..., L, d] become [N, d], and other arrays [..., q] become [q] or [num_segments, q]. ``lengths`` are left
+    Tokens [..., L, d] become [N, d], and other arrays [..., q] become [q] or [num_segments, q], of which those that
+    broadcast are only the latter. ``lengths`` are left
     out, and of the normalizers only softmax and sigmoid remain, which sums over segments can compute.
     """
     arguments, _, result = row.shapes.partition(" -> ")
     arguments = re.sub(r" lengths\?:lengths\[\.\.\.\]", "", arguments)
-    arguments = re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, arguments)
+    arguments = re.sub(r"~?\[\.\.\.[^\]]*\]", _packed_argument, arguments)
     return Variant(
         f"segment_{row.name}",
         family="segments",
@@ -43,8 +44,10 @@ def packed(row):
 
 def _packed_argument(match):
     """Converts one shape: [..., L, d] to [N, d], and [..., q] of each example to [q] or [num_segments, q]."""
-    _, *own = match[0].strip("[]").split(", ")
+    _, *own = match[0].strip("~[]").split(", ")
     axes = ", ".join("N" if axis == "L" else axis for axis in own)
+    if match[0][0] == "~":
+        return f"~[{axes}]" if "L" in own else f"~[{', '.join(['num_segments', *own])}]"
     return f"[{axes}]" if "L" in own else f"[{axes}]|[num_segments, {axes}]"
 
 
@@ -64,7 +67,7 @@ _CROSS = Variant(
     ),
 )
 
-_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS, *additive.ROWS, *readouts.ROWS)
+_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS, *additive.ROWS, *readouts.ROWS, *pairs.ROWS)
 """Dense rows of one sequence."""
 
-ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts), _CROSS)
+ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts and "y" not in row.arguments), _CROSS)

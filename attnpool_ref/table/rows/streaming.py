@@ -75,7 +75,7 @@ CHANGED = {
         ),
     },
 }
-"""What differs from the row of the dense function, besides dropout and normalizers, which no state has."""
+"""What differs from the row of the dense function, besides dropout, normalizers and sinks, which no state has."""
 
 
 def chunked(row):
@@ -86,10 +86,10 @@ def chunked(row):
             "say what its state holds; add a line"
         )
     derived = {
-        "shapes": re.sub(r" dropout_multiplier\?~\[[^\]]*\]", "", row.shapes),
+        "shapes": re.sub(r" (sink|dropout_multiplier)\?~\[[^\]]*\]", "", row.shapes),
         "source": row.source,
         "equation": EQUATIONS[row.name],
-        "rules": row.rules,
+        "rules": tuple(rule for rule in row.rules if not rule.startswith("sink ")),
         "options": {key: values for key, values in row.options.items() if key != "normalizer"},
         "state": row.name,
         "ordered": row.ordered,

@@ -108,3 +108,22 @@ def test_slopes_of_order_statistics():
     assert_printed(slope("top_k_pooling", [3.0, 3, 1], k=1), (0.5, 0.5, 0))
     assert_printed(slope("noisy_or_pooling", [0.1, 1, 0.2]), (0, 0.72, 0))
     assert_printed(slope("min_pooling", [1.0, 1, 3]), (0.5, 0.5, 0))
+
+
+@with_golden_numbers
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "nearest", "midpoint"])
+@pytest.mark.parametrize("q", [0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0])
+def test_quantiles_are_those_of_numpy(package, q, method):
+    """numpy.quantile of the real tokens; (N - 1) q is exact, an integer, half of one, or neither."""
+    x = np.array([[1.0, -2], [4, 8], [0.5, 3], [16, -32], [2, 7], [99, 99]])
+    real = np.array([True] * 5 + [False])
+    assert_printed(package.quantile_pooling(x, real, q, method=method), np.quantile(x[:5], q, 0, method=method))
+
+
+def test_of_a_quantile_by_midpoint_both_values_have_half_of_the_gradient():
+    x = jnp.array([[1.0], [4], [0.5], [16]])
+
+    def gradient(method):
+        return jax.grad(lambda x: attnpool_flax.quantile_pooling(x, q=0.4, method=method)[0])(x)[:, 0].tolist()
+
+    assert [gradient(m) for m in ("lower", "higher", "midpoint")] == [[1, 0, 0, 0], [0, 1, 0, 0], [0.5, 0.5, 0, 0]]

@@ -6,6 +6,7 @@ result exactly, by loops over the definition.
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -56,25 +57,6 @@ def test_mask_attention_and_the_separation_after_it(package):
     similar, dissimilar = package.orthogonal_decomposition(context, chosen)
     assert_printed(similar, [[2.970547, 0.295790], [0.210647, 1.145193]])
     assert_printed(dissimilar, [[0.029453, -0.295790], [0.789353, -0.145193]], terms=32)
-
-
-@with_golden_numbers
-def test_a_score_of_zero_is_ordinary_to_mask_attention(package):
-    chosen = package.mask_attention(np.array([[1.0, 0]]), np.array([[0.0, 1]]))
-    assert_exact(package, chosen, [[1, 0]])
-
-
-@with_golden_numbers
-def test_bidaf_attention_of_three_tokens_and_two(package):
-    context, query = np.array([[1.0, 0], [0, 1], [1, 1]]), np.array([[1.0, 0], [0, 2]])
-    joined, (to_query, to_context) = package.bidaf_attention(
-        context, query, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), return_weights=True
-    )
-    assert_printed(to_query, [[0.5, 0.5], [0.154465, 0.845535], [0.231475, 0.768525]])
-    assert_printed(to_context, [0.114620, 0.420574, 0.464806])
-    assert_printed(joined[:, 2:4], [[0.5, 1], [0.154465, 1.691069], [0.231475, 1.537050]])
-    assert_printed(joined[0], [1, 0, 0.5, 1, 0.5, 0, 0.579426, 0])
-    assert_printed(joined[2, 6:], [0.579426, 0.885380])
 
 
 X = [[[1, 0], [0, 2], [1, 1]], [[2, -1], [1, 3], [0, 1]]]
@@ -180,3 +162,69 @@ def test_bidaf_attention_equals_fractions(package):
     assert_exact(package, actual_to_query, to_query)
     assert_exact(package, actual_to_context, to_context)
     assert_exact(package, actual, joined)
+
+
+def differing(first, second):
+    return sum(a != b for a, b in zip(first, second, strict=True))
+
+
+PAIR, TOKENS = np.array([[[1.0, 0], [0, 1]]]), np.array([[1.0, 2], [3, -1], [-2, 5]])
+
+
+@with_golden_numbers
+def test_encodings_of_two_and_four_buckets_by_hand(package):
+    """Three tokens on the sides of one or two axes; buckets 0 and 1, or 00, 01, 10, 11."""
+    query, document = package.muvera_query_encoding, package.muvera_document_encoding
+    assert_exact(package, query(TOKENS, planes=PAIR[:, :1]), [-2, 5, 4, 1])
+    assert_exact(package, document(TOKENS, planes=PAIR[:, :1]), [-2, 5, 2, 0.5])
+    assert_exact(package, document(TOKENS[:2], planes=PAIR[:, :1]), [1, 2, 2, 0.5])
+    assert_exact(package, query(TOKENS, planes=PAIR), [0, 0, -2, 5, 3, -1, 1, 2])
+    assert_exact(package, document(TOKENS, planes=PAIR), [3, -1, -2, 5, 3, -1, 1, 2])
+
+
+@with_golden_numbers
+def test_encodings_by_their_words(package):
+    """A loop over repetitions, buckets and tokens, of integers; a fully masked row and one token among them."""
+    rng = np.random.default_rng(5)
+    x, planes = rng.integers(-4, 5, (3, 6, 4)), rng.integers(-3, 4, (2, 3, 4))
+    mask, projection = rng.random((3, 6)) < 0.7, rng.integers(-2, 3, (2, 4, 5))
+    mask[1], mask[2] = False, np.arange(6) == 4
+    queries, documents = [], []
+    for tokens in ([list(map(int, token)) for token in row[real]] for row, real in zip(x, mask, strict=True)):
+        query, document = [], []
+        for normals, matrix in zip(planes, projection, strict=True):
+            sides = [tuple(int(np.dot(normal, token) > 0) for normal in normals) for token in tokens]
+            for corner in product((0, 1), repeat=3):
+                inside = [token for token, side in zip(tokens, sides, strict=True) if side == corner]
+                total = [sum(column) for column in zip(*inside, strict=True)] or [0] * 4
+                nearest = sorted(range(len(tokens)), key=lambda i: differing(sides[i], corner))
+                filled = (
+                    [Fraction(n, len(inside)) for n in total] if inside else tokens[nearest[0]] if tokens else total
+                )
+                query += [sum(a * int(b) for a, b in zip(total, column, strict=True)) for column in matrix.T]
+                document += [sum(a * int(b) for a, b in zip(filled, column, strict=True)) for column in matrix.T]
+        queries.append(query)
+        documents.append(document)
+    options = {"planes": planes.astype(float), "projection": projection.astype(float)}
+    assert_exact(package, package.muvera_query_encoding(x.astype(float), mask, **options), queries, 64)
+    assert_exact(package, package.muvera_document_encoding(x.astype(float), mask, **options), documents, 64)
+
+
+@with_golden_numbers
+def test_products_of_encodings_rank_like_maxsim(package):
+    """200 pairs; more repetitions approximate better, with a correlation of at least 0.85 at 16 (the paper's claim)."""
+    rng = np.random.default_rng(0)
+    query, document = rng.normal(size=(200, 16, 16)), rng.normal(size=(200, 32, 16))
+    for i, copies in enumerate(rng.integers(0, 9, 200)):
+        document[i, :copies] = query[i, rng.integers(0, 16, copies)] + 0.1 * rng.normal(size=(copies, 16))
+    query, document = (np.float32(x / np.linalg.norm(x, axis=-1, keepdims=True)) for x in (query, document))
+    exact, found = np.asarray(package.maxsim_score(query, document)), []
+    for repetitions in (1, 4, 16):
+        planes = np.float32(rng.normal(size=(repetitions, 3, 16)))
+        encodings = (
+            package.muvera_query_encoding(query, planes=planes),
+            package.muvera_document_encoding(document, planes=planes),
+        )
+        found.append(np.corrcoef(exact, np.sum(np.multiply(*encodings), -1))[0, 1])
+    assert found == sorted(found)
+    assert found[-1] >= 0.85

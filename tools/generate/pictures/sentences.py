@@ -36,6 +36,6 @@ def draw():
             top = 40 + row * ROW
             picture.text(left - 8, top + 15, token, "ink end")
             picture.rect(left, top + 3, BARS * weight / largest, ROW - 7, "real")
-            picture.text(left + BARS * weight / largest + 6, top + 15, percent(weight), "muted")
+            picture.text(left + BARS + 8, top + 15, percent(weight), "muted")
         picture.path(f"M{left + mean:.1f} 38v{len(tokens) * ROW + 4}", "of-ink")
     return picture.svg()

@@ -76,6 +76,12 @@ class NumpyArrays:
     promotes = True
     """Whether one operation may have arrays of several dtypes."""
 
+    in_process = True
+    """Whether a call runs in the judge's process, where it could change its arguments or the state of random numbers."""
+
+    prompt = "Python"
+    """The kind of prompt at which the printed code of a failing case runs."""
+
     ids = np.int32
     """The dtype of segment ids."""
 
