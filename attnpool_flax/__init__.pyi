@@ -2489,7 +2489,7 @@ def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[Arra
 @overload
 def load(
     source: Any,
-    format: Literal["siglip", "siglip_bv", "timm_latent"],
+    format: Literal["siglip", "siglip_bv", "timm_latent", "perception_encoder"],
     *,
     prefix: str | None = None,
     num_heads: int | None = None,

@@ -1,7 +1,6 @@
 """Flax's attention layers with the parameters of ``attnpool_flax.multi_head_attention``.
 
-Each function takes a dict of arrays by that function's argument names, and a boolean mask [B, m]. tests/peers compares
-their results and gradients with ours.
+Each function takes a dict of arrays by that function's argument names, and a boolean mask [B, m].
 """
 
 import flax.linen as nn
@@ -31,8 +30,8 @@ def _maps(arrays):
     }
 
 
-def linen_layer(arrays, mask, need_weights=False):
-    """Computes Linen's ``MultiHeadDotProductAttention``: the result, and the sown weights if requested."""
+def linen_layer(arrays, mask):
+    """Computes Linen's ``MultiHeadDotProductAttention``."""
     heads, width = heads_of(arrays)
     module = nn.MultiHeadDotProductAttention(
         heads,
@@ -42,10 +41,7 @@ def linen_layer(arrays, mask, need_weights=False):
         deterministic=True,
     )
     variables, mask = {"params": _maps(arrays)}, mask[:, None, None]
-    if not need_weights:
-        return [module.apply(variables, *inputs_of(arrays), mask=mask)]
-    result, sown = module.apply(variables, *inputs_of(arrays), mask=mask, sow_weights=True, mutable=["intermediates"])
-    return [result, *sown["intermediates"]["attention_weights"]]
+    return [module.apply(variables, *inputs_of(arrays), mask=mask)]
 
 
 def nnx_layer(arrays, mask):

@@ -1,7 +1,4 @@
-"""PyTorch's attention, and the notebooks' formulas in PyTorch with corrected masks.
-
-tests/peers compares the results and gradients of the first two with ours.
-"""
+"""PyTorch's attention, and the notebooks' formulas in PyTorch with corrected masks."""
 
 import torch
 
@@ -13,7 +10,7 @@ DOCUMENTS = 64
 """Number of documents per block."""
 
 
-def torch_layer(arrays, mask, need_weights=False):
+def torch_layer(arrays, mask):
     """Computes ``nn.MultiheadAttention`` with our parameters, transposed and flattened; True in its mask is padding."""
     heads, width = heads_of(arrays)
     embed, biased = heads * width, "out_bias" in arrays
@@ -38,13 +35,8 @@ def torch_layer(arrays, mask, need_weights=False):
         biases = [bias.reshape(-1) for _, _, bias in parameters_of(arrays)]
         parameters |= {"in_proj_bias": torch.cat(biases[:3]), "out_proj.bias": biases[3]}
     assert parameters.keys() == dict(module.named_parameters()).keys()
-    result, weights = torch.func.functional_call(
-        module,
-        parameters,
-        inputs_of(arrays),
-        {"key_padding_mask": ~mask, "need_weights": need_weights, "average_attn_weights": False},
-    )
-    return [result, weights] if need_weights else [result]
+    options = {"key_padding_mask": ~mask, "need_weights": False}
+    return [torch.func.functional_call(module, parameters, inputs_of(arrays), options)[0]]
 
 
 def torch_function(arrays, mask, scale=None):

@@ -1,4 +1,4 @@
-"""What every test runs under: no implicit rank promotion, warnings as errors (``warnings_allowed.py``), quick compiling.
+"""What every test runs under: no implicit rank promotion, quick compiling.
 
 Compiling is most of a test's time, so LLVM's optimisations are off: ``attnpool check`` judges what users run. So are XLA's
 checks of itself between its passes, and each program is one LLVM module: neither changes what is computed. Programs are kept
@@ -16,7 +16,6 @@ import jax
 import numpy as np
 import pytest
 from replacements import as_found, current_folder, full_disk, judged, set_mean, watched, without  # noqa: F401
-from warnings_allowed import ALLOWED, AllowedWarnings
 
 collect_ignore = ["typing"]  # is read by the type checker, not run
 
@@ -44,8 +43,6 @@ MOST_PAGES = 2 * 2**30 // mmap.PAGESIZE
 
 
 def pytest_configure(config):
-    table = AllowedWarnings(ALLOWED)
-    config.pluginmanager.register(table, "allowed-warnings")
     if hasattr(config, "workerinput"):  # a process of pytest-xdist ends at once: freeing its programs takes seconds
         atexit.register(os._exit, 0)
     with contextlib.suppress(AttributeError, OSError):  # pytest has no cache, or cannot write it

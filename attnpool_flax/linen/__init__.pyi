@@ -96,6 +96,7 @@ class AdditiveScore(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -104,6 +105,7 @@ class AdditiveScore(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -116,6 +118,7 @@ class AdditiveScore(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
@@ -136,6 +139,7 @@ class ConcatScore(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -144,6 +148,7 @@ class ConcatScore(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -156,6 +161,7 @@ class ConcatScore(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
@@ -289,6 +295,7 @@ class AdditiveAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -299,6 +306,7 @@ class AdditiveAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -313,6 +321,7 @@ class AdditiveAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -355,11 +364,9 @@ class AdditiveAttention(nn.Module):
 class TanhSumAttention(nn.Module):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
 
-    The sum has no learned weights, so it grows with the width: with 64 hidden units a fresh module gives most of the weight
-    of unit normal tokens to one of them. :class:`AdditiveAttention` learns the weights.
-
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
-    ``bias`` [h].
+    ``bias`` [h]. Scores are sums without learned weights, which grow with h: for h = 64 a fresh module gives most of the
+    weight of unit normal tokens to one of them. :class:`AdditiveAttention` has learned weights.
 
     ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
 
@@ -444,6 +451,7 @@ class LocationAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     out_features: int
@@ -452,6 +460,7 @@ class LocationAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -464,6 +473,7 @@ class LocationAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -521,6 +531,7 @@ class MultiHeadAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     num_heads: int
@@ -534,6 +545,7 @@ class MultiHeadAttention(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -551,6 +563,7 @@ class MultiHeadAttention(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -746,6 +759,7 @@ class MultiHeadAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n]."""
 
@@ -764,6 +778,7 @@ class MultiHeadAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -786,6 +801,7 @@ class MultiHeadAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -847,6 +863,7 @@ class MAPHead(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the query, called with the shape [d, 1]."""
 
@@ -859,6 +876,7 @@ class MAPHead(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -875,6 +893,7 @@ class MAPHead(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -924,6 +943,7 @@ class AttentionalPooler(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [q, n]."""
 
@@ -938,6 +958,7 @@ class AttentionalPooler(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -956,6 +977,7 @@ class AttentionalPooler(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -1004,6 +1026,7 @@ class AttentionPool2d(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token."""
 
@@ -1017,6 +1040,7 @@ class AttentionPool2d(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -1034,6 +1058,7 @@ class AttentionPool2d(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -1084,6 +1109,7 @@ class PMA(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n]."""
 
@@ -1096,6 +1122,7 @@ class PMA(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     query_init: Initializer
     def __init__(
@@ -1112,6 +1139,7 @@ class PMA(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
     ) -> None: ...
@@ -1398,6 +1426,7 @@ class AttentiveStatisticsPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the bias."""
 
     hidden_features: int
@@ -1412,6 +1441,7 @@ class AttentiveStatisticsPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -1430,6 +1460,7 @@ class AttentiveStatisticsPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -1492,6 +1523,7 @@ class AdditiveAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -1507,6 +1539,7 @@ class AdditiveAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -1526,6 +1559,7 @@ class AdditiveAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -1592,6 +1626,7 @@ class LatentAttentionPool(nn.Module):
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
         by ``init``.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases of the MLP.
       latents_init: initializer of the latents, called with the shape [d, r]."""
 
@@ -1605,6 +1640,7 @@ class LatentAttentionPool(nn.Module):
     precision: PrecisionLike
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     latents_init: Initializer
     def __init__(
@@ -1622,6 +1658,7 @@ class LatentAttentionPool(nn.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         latents_init: Initializer = ...,
     ) -> None: ...
@@ -2153,6 +2190,7 @@ class RelationVector(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
+      out_kernel_init: initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.
       bias_init: initializer of the biases."""
 
     hidden_features: int
@@ -2162,6 +2200,7 @@ class RelationVector(nn.Module):
     param_dtype: Dtype
     precision: PrecisionLike
     kernel_init: Initializer
+    out_kernel_init: Initializer | None
     bias_init: Initializer
     def __init__(
         self,
@@ -2175,6 +2214,7 @@ class RelationVector(nn.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
     ) -> None: ...
     def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...

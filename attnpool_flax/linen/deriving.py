@@ -73,7 +73,7 @@ class PoolingModule(nn.Module):
             sizes = read_sizes(self._nnx._pooling, data)
             given |= {name: sizes[name] for name in reads}
         given = self._nnx._resolved(given)
-        passed = {}
+        passed, start = {}, functools.partial(initialize, self._nnx._pooling)
         for key, shaped in self._nnx._shaped(given).items():
             if shaped is None:
                 if key not in self._passed:  # else the field has the value, as of a fixed sink
@@ -83,10 +83,10 @@ class PoolingModule(nn.Module):
             else:
                 init = initializer(shaped.parameter, given)
                 if shaped.parameter.frozen:
-                    made = functools.partial(initialize, None, shaped, init, self.param_dtype)
+                    made = functools.partial(start, None, shaped, init, self.param_dtype)
                     value = self.variable("batch_stats", key, made).value
                 else:
-                    value = self.param(key, initialize, shaped, init, self.param_dtype)
+                    value = self.param(key, start, shaped, init, self.param_dtype)
                 passed[key] = cast(value, self.dtype)
         return passed
 

@@ -89,6 +89,7 @@ class AdditiveScore(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -116,6 +117,7 @@ class ConcatScore(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -217,6 +219,7 @@ class AdditiveAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -345,6 +348,7 @@ class LocationAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -417,6 +421,7 @@ class MultiHeadAttention(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -598,6 +603,7 @@ class MultiHeadAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -680,6 +686,7 @@ class MAPHead(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -747,6 +754,7 @@ class AttentionalPooler(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -809,6 +817,7 @@ class AttentionPool2d(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -876,6 +885,7 @@ class PMA(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -1112,6 +1122,7 @@ class AttentiveStatisticsPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -1184,6 +1195,7 @@ class AdditiveAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -1270,6 +1282,7 @@ class LatentAttentionPool(nnx.Module):
         precision: PrecisionLike = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         latents_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -1695,6 +1708,7 @@ class RelationVector(nnx.Module):
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
         kernel_init: Initializer = ...,
+        out_kernel_init: Initializer | None = None,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...

@@ -47,11 +47,9 @@ class AdditiveAttention(PoolingModule):
 class TanhSumAttention(PoolingModule):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
 
-    The sum has no learned weights, so it grows with the width: with 64 hidden units a fresh module gives most of the weight
-    of unit normal tokens to one of them. :class:`AdditiveAttention` learns the weights.
-
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
-    ``bias`` [h].
+    ``bias`` [h]. Scores are sums without learned weights, which grow with h: for h = 64 a fresh module gives most of the
+    weight of unit normal tokens to one of them. :class:`AdditiveAttention` has learned weights.
 
     >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))

@@ -61,6 +61,7 @@ class CommonFields:
     precision: PrecisionLike = None
     axis_name: str | tuple[str, ...] | None = None
     kernel_init: InitVar[Initializer] = KERNEL_INIT
+    out_kernel_init: InitVar[Initializer | None] = None
     bias_init: InitVar[Initializer] = BIAS_INIT
     query_init: InitVar[Initializer] = QUERY_INIT
     latents_init: InitVar[Initializer] = QUERY_INIT
@@ -85,6 +86,7 @@ OPTIONS = {
     "precision": "the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless "
     "``jax_default_matmul_precision`` is set.",
     "kernel_init": "initializer of the kernels.",
+    "out_kernel_init": "initializer of ``out_kernel``, whose axes have another order; None is ``kernel_init``.",
     "bias_init": "initializer of the biases.",
     "rngs": 'random keys (``nnx.Rngs``); the stream "params" initializes the parameters.',
 }
@@ -278,6 +280,7 @@ def _add_common_fields(kind, spec):
     """
     arguments, parameters = FUNCTIONS[spec.function].defaults.keys(), spec.parameters
     needed = {"dtype", "rngs", *(f"{parameter.init}_init" for parameter in parameters)}
+    needed |= {"out_kernel_init" for parameter in parameters if parameter.name == "out_kernel"}
     needed |= arguments & {"precision"}
     if "L" not in spec.sizes:  # parameters for each token cannot be split over a mesh
         needed |= arguments & {"axis_name"}
@@ -349,7 +352,7 @@ def _create(module, given, rngs):
             if rngs is None:
                 raise ValueError(f"{name}: `{key}` needs `rngs`, such as `rngs=nnx.Rngs(0)`")
             random = rngs.params()
-        value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
+        value = initialize(name, random, one, initializer(one.parameter, given), module.param_dtype)
         setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))
     parameters = tuple((key, None if one is None or one.present else one.shape) for key, one in shaped.items())
     sizes = ((key, axis, vars(module).get(size)) for key, axis, size in sizes_of_data(name))

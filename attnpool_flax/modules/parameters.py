@@ -249,7 +249,8 @@ def initializer(parameter: Parameter, given: Mapping[str, Any]) -> Initializer:
         return parameter.init
     if parameter.init == "start":
         return nnx.initializers.constant(given[parameter.name])
-    return FIXED.get(parameter.init) or given[f"{parameter.init}_init"]
+    own = given.get(f"{parameter.name}_init")  # only of `out_kernel`
+    return FIXED.get(parameter.init) or own or given[f"{parameter.init}_init"]
 
 
 def multiplier_shapes(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -280,7 +281,7 @@ def _read(function, data):
     return batch, sizes
 
 
-def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
+def initialize(module: str, key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
     """Computes the initial value of a parameter. ``init`` is called with [fan-in, fan-out], also for heads and vectors.
 
     If no axis is contracted with data, as for biases, ``init`` is called with the parameter's shape. A Linen box or the
@@ -297,9 +298,22 @@ def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
         return jnp.transpose(value, [order.index(place) for place in range(len(shape))])
 
     flat = init(key, (fan_in, fan_out), dtype)
+    names = _axis_names(flat)
+    if len(names) > len(shape):
+        raise ValueError(
+            f"{module}: `{shaped.parameter.name}` has the shape {shape}, but its initializer names {len(names)} axes: {names}; "
+            "see docs/scale.md#parameters-over-a-mesh"
+        )
     if isinstance(flat, nnx.VariableMetadata):
         return replace(flat, raw_value=lay_out(flat.raw_value))
     return jax.tree.map(lay_out, flat)
+
+
+def _axis_names(value):
+    """Returns the names of mesh axes with which an initializer annotated a value; () without any."""
+    if isinstance(value, nnx.VariableMetadata):
+        return next((names for key, names in value.metadata.items() if "sharding" in key and names), ())
+    return getattr(value, "names", ())
 
 
 def check_rate(module: str, rate: float):

@@ -107,9 +107,6 @@ BAD = [
         "`mask` has shape (3, 5), needs a shape that broadcasts to [..., n, m] = (3, 2, 5); "
         "did you mean `mask[..., None, :]`?",
     ),
-    Call("attend", SCORES, X, np.ones((2, 3, 2, 5), bool)).raises(
-        ValueError, "`mask` has shape (2, 3, 2, 5), needs a shape that broadcasts to [..., n, m] = (3, 2, 5)"
-    ),
     # lengths
     Call("masked_softmax", SCORES, np.ones(5, bool), lengths=3).raises(
         ValueError, "`mask` and `lengths` are both given, needs at most one of them"
@@ -118,7 +115,6 @@ BAD = [
     Call("cross_attention_pooling", X, X, y_mask=MASK, y_lengths=3).raises(
         ValueError, "`y_mask` and `y_lengths` are both given, needs at most one of them"
     ),
-    Call("mean_pooling", X, lengths=-1).raises(ValueError, "`lengths` has the value -1, needs 0 to 5"),
     Call("mean_pooling", X, lengths=MASK).raises(
         ValueError, "`lengths` has dtype bool, needs integers; did you mean `mask=`?"
     ),
@@ -129,7 +125,6 @@ BAD = [
         ValueError,
         "`lengths` has shape (1,), needs () or the first axes of (3, 2), the axes of `scores` without axis -1",
     ),
-    Call("lengths_to_mask", 7, 5).raises(ValueError, "`lengths` has the value 7, needs 0 to 5"),
     Call("lengths_to_mask", 3, 5, side="top").raises(ValueError, "`side` is 'top', needs one of 'right', 'left'"),
     Call("lengths_to_mask", 3, 5.0).raises(ValueError, "`max_length` is 5.0, needs an integer"),
     # ranks and widths
@@ -175,9 +170,6 @@ BAD = [
         "`key` has batch axes (3,) but `query` has (1,); batch axes are equal or absent, none is stretched; "
         "did you mean `query[0]`, to share it, or `broadcast_to`?",
     ),
-    Call("cross_attention_pooling", X, X[:2]).raises(
-        ValueError, "`y` has batch axes (2,) but `x` has (3,); batch axes are equal or absent, none is stretched"
-    ),
     Call("dot_product_attention", X, X, X, bias=np.zeros((4, 5), np.float32)).raises(
         ValueError, "`bias` has shape (4, 5), needs a shape that broadcasts to [..., n, m] = (3, 5, 5)"
     ),
@@ -214,9 +206,6 @@ BAD = [
     Call("cross_attention_pooling", X, X, reduction="avg").raises(
         ValueError, "`reduction` is 'avg', needs one of 'sum', 'mean', 'max'"
     ),
-    Call("cross_attention_pooling", X, X, reduction=None).raises(
-        ValueError, "`reduction` is None, needs one of 'sum', 'mean', 'max'"
-    ),
     Call("attention_pooling", X, query_norm_scale=QUERY).raises(
         ValueError, "`query_norm_scale` is given without `normalize_query`; did you mean `normalize_query=True`?"
     ),
@@ -243,11 +232,6 @@ BAD = [
         )
         for dtype in ("int2", "int4", "uint4")
     ),
-    Call("mean_pooling", ONES, narrow("int4")).raises(
-        ValueError,
-        "`mask` has dtype int4, which is too narrow, needs integers of at least 8 bits; "
-        "did you mean `mask.astype('int8')`?",
-    ),
     *(
         Call("mean_pooling", narrow(dtype)).raises(
             ValueError,
@@ -262,7 +246,6 @@ BAD = [
     ),
     # numbers
     Call("scaled_dot_score", ONES, ONES, scale=np.ones(1)).raises(ValueError, f"`scale` {NUMBER}"),
-    Call("rigid_decomposition", ONES, ONES, atol=np.ones(1)).raises(ValueError, f"`atol` {NUMBER}"),
     # an adjacency is no mask of padding
     Call("graph_decomposition", np.ones((2, 4)), 2 * np.eye(2, dtype=int)).raises(
         ValueError,
@@ -287,8 +270,6 @@ BAD = [
     Call("dot_score", ONES, ONES, precision=["highest"]).raises(
         ValueError, f"`precision` is ['highest'], {PRECISION}", FLAX
     ),
-    Call("dot_score", ONES, ONES, precision="fast").raises(ValueError, f"`precision` is 'fast', {PRECISION}", FLAX),
-    Call("dot_score", ONES, ONES, precision=3).raises(ValueError, f"`precision` is 3, {PRECISION}", FLAX),
     Call("dot_score", ONES, ONES, precision=("high",)).raises(
         ValueError, f"`precision` is ('high',), {PRECISION}", FLAX
     ),
@@ -325,19 +306,6 @@ def test_lists_are_arrays_for_the_oracle_alone():
 )
 def test_masks_broadcast_as_numpy_does(package, mask):
     assert np.array_equal(package.mean_pooling(X + 1, mask), package.mean_pooling(X + 1, MASK))
-
-
-@every_package
-def test_an_array_without_batch_axes_is_shared_by_every_example(package):
-    query = np.arange(4, dtype=np.float32)
-    tokens = np.arange(60, dtype=np.float32).reshape(3, 5, 4) / 9
-    shared = np.asarray(package.attention_pooling(tokens, MASK, query))
-    each = package.attention_pooling(tokens, MASK, np.broadcast_to(query, (3, 4)))
-    chex.assert_trees_all_close(np.asarray(each), shared, atol=rounded(shared, tokens.size), rtol=0)
-    weights = np.arange(5, dtype=np.float32)
-    shared = np.asarray(package.weighted_pooling(tokens, weights))
-    each = package.weighted_pooling(tokens, np.broadcast_to(weights, (3, 5)))
-    chex.assert_trees_all_close(np.asarray(each), shared, atol=rounded(shared, tokens.size), rtol=0)
 
 
 def test_a_call_with_the_same_arrays_and_other_options_is_another_one():
@@ -435,22 +403,6 @@ def test_lengths_of_any_size_are_clipped():
 )
 def test_every_precision_that_jax_takes_is_taken(precision):
     assert attnpool_flax.dot_score(ONES, ONES, precision=precision).shape == (3, 5, 5)
-
-
-@pytest.mark.parametrize("rngs", [0, jax.random.key(0), jax.random.PRNGKey(0)], ids=["seed", "key", "old key"])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda rngs: attnpool_flax.AttentionPool(4, rngs=rngs),
-        lambda rngs: attnpool_flax.WeightedPool(4, rngs=rngs),
-        lambda rngs: attnpool_flax.MultiHeadAttention(num_heads=2, query_features=4, dropout_rate=0.5, rngs=rngs),
-    ],
-    ids=["AttentionPool", "WeightedPool", "MultiHeadAttention"],
-)
-def test_a_module_refuses_a_seed_in_place_of_rngs(make, rngs):
-    with pytest.raises(TypeError, match=r"^\w+: `rngs` is an? \w+, needs an nnx.Rngs, such as `nnx.Rngs\(0\)`$"):
-        make(rngs)
-    assert make(nnx.Rngs(0)) is not None
 
 
 def test_a_module_with_a_dtype_refuses_what_its_function_refuses():

@@ -1,4 +1,4 @@
-"""Every function of the table under scan, vmap and remat, shard_map and export; silent under the NaN checker."""
+"""Every function of the table under scan, vmap and remat and shard_map; silent under the NaN checker."""
 
 import functools
 
@@ -8,11 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of, assert_agree, assert_gradients_agree
-from drawn import draw
 from jax.sharding import PartitionSpec
-from marks import all_with_few_quick
 from repeated_tokens import LargeCase
-from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
@@ -21,7 +18,6 @@ from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks import tolerances
 
 BATCH = 4  # divides among the devices of tests that have eight
-NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them
 
 
 class Example:
@@ -42,7 +38,6 @@ class Example:
         self.arrays, self.call = arguments_of(self.case, getattr(attnpool_flax, row.name))
         self.split = [key for key, own in self.case.axes.items() if own and own[0] in ("...", "B")]
         self.has_batch = bool(self.split)
-        self.has_symbols = any(set(own) & {"...", *NAMED_BATCHES} for own in self.case.axes.values())
 
     @functools.cached_property
     def result(self):
@@ -128,37 +123,6 @@ def test_shard_map_over_the_batch_with_its_checks_on(example):
     assert_gradients_agree(example.case, gradients, example.computed[1])
 
 
-def export(example, call, arrays, lead="b"):
-    """The exported call, with symbols for the batch axes of these arrays; ``lead`` stands for "..."."""
-    symbols = NAMED_BATCHES | {"...": lead}
-    first = {key: symbols.get(own[0]) if own else None for key, own in example.case.axes.items()}
-    shapes = {key: f"{first[key]}, ..." if first[key] else "..." for key in arrays}
-    return jax.export.export(jax.jit(call))(jax.export.symbolic_args_specs(jax.tree.map(jnp.asarray, arrays), shapes))
-
-
-@pytest.mark.thorough
-def test_one_export_serves_every_batch(example):
-    if not example.has_symbols:
-        assert "..." not in example.row.shapes, "a row with batch axes has symbols for them"
-        return
-    fewer = example.case
-    present = {axis for own in example.case.axes.values() for axis in own}
-    for place, axis in enumerate(axis for axis in ("...", *NAMED_BATCHES) if axis in present):
-        fewer = cases.take(fewer, "fewer", axis, (BATCH - 1, 1, 0) if place == 0 else (1,))
-    arrays, call = arguments_of(fewer, getattr(attnpool_flax, example.row.name))
-    assert_agree(fewer, export(example, call, example.arrays).call(arrays), exactly(fewer))
-
-
-@pytest.mark.thorough
-def test_gradients_and_several_batch_axes_can_be_exported(example):
-    if not example.has_symbols:
-        return
-    export(example, with_gradients(example.call), example.arrays)
-    if "..." in example.row.shapes:
-        several = {k: v[None] if "..." in example.case.axes[k] else v for k, v in example.arrays.items()}
-        export(example, example.call, several, "a, b")
-
-
 @pytest.mark.thorough
 def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
     poisoned = cases.poisoned(example.case, np.nan)
@@ -167,48 +131,6 @@ def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
     arrays, _ = arguments_of(poisoned or example.case, getattr(attnpool_flax, example.row.name))
     with jax.debug_nans(True):
         example.jitted(arrays)
-
-
-FORWARD = {
-    "jacfwd": (jax.jacfwd, jax.jacrev),
-    "linearize": (
-        lambda f: lambda x: jax.linearize(f, x)[1](jnp.cos(x)),
-        lambda f: lambda x: jax.jvp(f, (x,), (jnp.cos(x),))[1],
-    ),
-    "hessian": (jax.hessian, lambda f: jax.jacrev(jax.jacrev(f))),
-    "jacfwd of jacfwd": (lambda f: jax.jacfwd(jax.jacfwd(f)), jax.hessian),
-    "jvp of scan": (
-        lambda f: lambda x: jax.jvp(lambda x: jax.lax.map(f, jnp.stack([x, -x])), (x,), (x,))[1],
-        lambda f: lambda x: jnp.stack([jnp.tensordot(jax.jacrev(f)(own), own, x.ndim) for own in (x, -x)]),
-    ),
-}
-"""By title: what a user computes of a jitted function of one array, and the same in another mode."""
-
-OF_TOKENS = {
-    "mean_pooling": {},
-    "max_pooling": {},
-    "attention_pooling": {},
-    "std_pooling": {},
-    "vlad_pooling": {"assign_kernel": (4, 3), "centers": (3, 4)},
-    "segment_attention_pooling": {"segment_ids": np.array([0, 1, 0, 2, 0]), "num_segments": 3},
-    "segment_max_pooling": {"segment_ids": np.array([0, 1, 0, 2, 0]), "num_segments": 3},
-}
-
-
-@pytest.mark.parametrize("name", OF_TOKENS)
-@pytest.mark.parametrize("mode", all_with_few_quick(FORWARD, ["hessian"]))
-def test_every_mode_of_differentiation_works_outside_of_a_users_jit(mode, name, rng):
-    x, (ours, other) = draw(rng, 5, 4), FORWARD[mode]
-    options = {key: draw(rng, *own) if isinstance(own, tuple) else own for key, own in OF_TOKENS[name].items()}
-    mask = np.arange(5) != 1
-
-    @jax.jit
-    def function(x):
-        found = getattr(attnpool_flax, name)(x, mask=mask, **options)
-        return jnp.sum(jnp.sin(found), -1)
-
-    found, expected = ours(function)(x), other(function)(x)
-    chex.assert_trees_all_close(found, expected, atol=rounded(np.asarray(expected), 256), rtol=0)
 
 
 LARGE = {
@@ -254,11 +176,6 @@ def test_forward_mode_of_large_arrays_has_the_derivatives_of_reverse_mode(name):
 def test_the_largest_products_of_many_pairs_are_the_definition(name):
     """In blocks: tied tokens of several blocks share the gradient, and NaN at padding changes no bit."""
     assert LargeCase(table.get(name), getattr(attnpool_flax, name), "reduction=max").wrong() == []
-
-
-def test_the_nan_checker_would_speak():
-    with jax.debug_nans(True), pytest.raises(FloatingPointError):
-        attnpool_flax.mean_pooling(jnp.full((2, 3), jnp.nan))
 
 
 def test_a_users_jit_traces_once_a_shape():

@@ -14,6 +14,7 @@ import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate
+from attnpool_ref.conformance.candidates import held_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.formats import words
@@ -372,6 +373,8 @@ def test_a_package_of_states_holds_no_parameters():
         ({"parameters": {"x": "weights"}}, "the implementation has no attribute 'weights'"),
         ({"sizes": {"dd": 3}}, "mean_pooling has no axis 'dd'; did you mean d?"),
         ({"sizes": {"d": "l"}}, "mean_pooling has no axis 'l'"),
+        ({"padding": "both"}, "no side of padding is called 'both', needs one of left, right"),
+        ({"padding": "left", "mask_form": "lengths"}, "padding says nothing of a mask in the form 'lengths'"),
         ({"fixed": {"maks": 3}}, "mean_pooling has no argument 'maks', which `fixed` gives; did you mean mask?"),
     ],
 )
@@ -531,14 +534,6 @@ def test_something_is_real_along_the_axis_of_a_softmax():
     assert row.status == "pass", (row.partial, row.failures)
 
 
-def test_a_number_that_a_candidate_has_in_place_of_the_rows_default_is_judged():
-    def unscaled(query, key, value, mask=None):
-        return ref.dot_product_attention(query, key, value, mask, scale=1.0)
-
-    assert row_of(unscaled, "dot_product_attention").status == "fail"
-    assert row_of(unscaled, "dot_product_attention", fixed={"scale": 1.0}).status == "pass"
-
-
 def test_all_data_may_have_the_same_batch_axes():
     def attention(query, key, value, mask=None):
         assert query.ndim == key.ndim == value.ndim
@@ -603,18 +598,6 @@ def test_padding_that_is_always_on_one_side_is_judged_there_only():
     assert row_of(first_slot_counts, "mean_pooling", padding="right").status == "pass"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"padding": "both"}, "no side of padding is called 'both', needs one of left, right"),
-        ({"padding": "left", "mask_form": "lengths"}, "padding says nothing of a mask in the form 'lengths'"),
-    ],
-)
-def test_a_side_of_padding_is_validated(options, message):
-    with pytest.raises(ValueError, match=message):
-        Candidate(last_slot, **options)
-
-
 def test_the_first_of_several_results_is_judged_without_a_wrapper(here):
     def pooled_and_more(x, mask=None):
         return ref.mean_pooling(x, mask), np.ones(3)
@@ -664,6 +647,15 @@ def test_the_first_message_names_the_parameters_and_the_ready_options(padded):
     )
     again = row_of(Bag(padded), "additive_attention_pooling", parameters=HELD)
     assert again.status == ("pass" if padded else "fail") and not again.proposed
+
+
+def test_a_parameter_needs_its_shape_and_a_path_that_leads_somewhere():
+    shape = r"`out_bias` has shape \(1,\), .* needs \[\] of a parameter; write `w.bias\[0\]` "
+    with pytest.raises(ValueError, match=shape):
+        row_of(Bag(), "additive_attention_pooling", parameters=HELD | {"out_bias": "w.bias"})
+    for path in ("w.weight[3]", "w[0]", "w.weight[-1]"):
+        with pytest.raises(ValueError, match="the implementation has no attribute"):
+            held_parameters.at(Bag(), path)
 
 
 def test_a_candidate_in_a_file_is_judged_as_it_says(current_folder):

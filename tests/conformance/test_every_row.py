@@ -14,6 +14,8 @@ from attnpool_ref.conformance.causes import mistakes, of_tokens, of_vectors, of_
 from attnpool_ref.conformance.causes.mistake import Exchanged
 from attnpool_ref.primitives import exchanged, maximum, mean, moments, recorded, softmax, standardized, unit_vector
 
+FEW = {"dtypes": ("float32",), "shapes": ("no batch",)} | dict.fromkeys(("laws", "partial", "long", "gradients"), False)
+
 FAULTS = {
     "-1e9 for padding": (softmax, of_weights.filled, -1e9, {of_weights.STAND_IN, of_weights.AVERAGED, mistakes.READ}),
     "an epsilon in the denominator": (softmax, of_weights.with_an_epsilon, 1e-3, {of_weights.EPSILON}),
@@ -73,15 +75,7 @@ def with_a_fault(row, fault):
 @pytest.mark.parametrize("asked", one_in(9, ASKED), ids=", ".join)
 def test_a_common_mistake_is_named_in_each_function_that_can_have_it(asked):
     fault, row = asked
-    options = {
-        "dtypes": ("float32",),
-        "shapes": ("no batch",),
-        "laws": False,
-        "partial": False,
-        "long": False,
-        "gradients": False,
-    }
-    (judged,) = conformance.judge(with_a_fault(row, fault), only=(row,), **options).rows
+    (judged,) = conformance.judge(with_a_fault(row, fault), only=(row,), **FEW).rows
     assert judged.status == "pass" or FAULTS[fault][-1] & {*judged.causes}, judged.causes
 
 

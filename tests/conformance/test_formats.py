@@ -6,15 +6,14 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import command
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli import verdicts
-from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.formats import words
 from attnpool_ref.conformance.report import Report, RowReport, Unasked
@@ -216,19 +215,8 @@ def test_the_command_writes_every_format_beside_the_table(current_folder):
     )
     files = {kind: current_folder / f"report.{kind}" for kind in formats.FORMATS}
     options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
-    found = [
-        "check",
-        "formats_of_a_test:pool",
-        "--as",
-        "mean_pooling",
-        "--quick",
-        "--dtype",
-        "float32",
-        "--jobs",
-        "0",
-        *options,
-    ]
-    result = CliRunner().invoke(application, found, env={"COLUMNS": "200"})
+    words = ["--as", "mean_pooling", "--quick", "--dtype", "float32", "--jobs", "0"]
+    result = command.run("check", "formats_of_a_test:pool", *words, *options)
     assert result.exit_code == 1
     assert result.stdout.startswith("mean_pooling: equals the definition with `~mask`")
     assert "from formats_of_a_test import pool" in result.stdout

@@ -42,18 +42,8 @@ def test_a_function_of_ones_own_needs_neither_the_name_nor_the_arguments_names()
     conformance.check(my_jax_mean, "mean_pooling", dtypes=conformance.DTYPES, **FEW)
 
 
-def test_an_unknown_row_names_the_nearest_ones():
-    with pytest.raises(ValueError, match="no function is called 'mean_poolin'; did you mean mean_pooling"):
-        conformance.check(my_mean, "mean_poolin")
-
-
-def test_an_unknown_dtype_is_refused():
-    with pytest.raises(ValueError, match="no dtype is called 'float8', needs one of float32"):
-        conformance.check(my_mean, "mean_pooling", dtypes=("float8",))
-
-
 def test_numpy_functions_have_no_gradient_and_it_reads_as_not_applicable():
-    report = conformance.judge(types.SimpleNamespace(mean_pooling=my_mean), only=("mean_pooling",), **FEW)
+    report = conformance.judge(my_mean, only=("mean_pooling",), **FEW)
     assert report.passed
     assert all(cell.gradient is None and cell.forward.passed for cell in report.rows[0].cells.values())
     kept = report.rows[0].guarantees["finite gradients"]
@@ -61,33 +51,11 @@ def test_numpy_functions_have_no_gradient_and_it_reads_as_not_applicable():
 
 
 def test_arguments_that_the_candidate_lacks_are_not_judged():
-    def only_scores(query, key):
-        return attnpool_ref.scaled_dot_score(query, key)
-
-    report = conformance.judge(types.SimpleNamespace(scaled_dot_score=only_scores), only=("scaled_dot_score",), **FEW)
+    report = conformance.judge(
+        lambda query, key: attnpool_ref.scaled_dot_score(query, key), only=("scaled_dot_score",), **FEW
+    )
     whole = conformance.judge(attnpool_ref, only=("scaled_dot_score",), **FEW)
     assert report.passed and 0 < report.rows[0].cases < whole.rows[0].cases
-
-
-REFUSALS = {
-    "bfloat16": TypeError("ufunc 'norm' not supported for the input types"),
-    "float16": TypeError("array type float16 is unsupported in linalg"),
-}
-
-
-@pytest.mark.parametrize("dtype", REFUSALS)
-def test_a_numpy_function_that_does_not_know_a_narrow_dtype_is_not_judged_in_it(dtype):
-    def norm(x, *, axis=-1):
-        if x.dtype.name == dtype:
-            raise REFUSALS[dtype]
-        return attnpool_ref.l2_normalize(x, axis=axis)
-
-    report = conformance.judge(types.SimpleNamespace(l2_normalize=norm), only=("l2_normalize",), **FEW)
-    cells = report.rows[0].cells
-    assert report.passed and cells[dtype].forward is None
-    (unasked,) = [unasked for unasked in report.rows[0].unasked if unasked.what == dtype]
-    assert unasked.why == f"it refuses {dtype} (TypeError: {REFUSALS[dtype]})"
-    assert all(cell.forward.passed for name, cell in cells.items() if name != dtype)
 
 
 def test_a_numpy_function_may_refuse_bfloat16_beside_other_dtypes():
@@ -100,20 +68,9 @@ def test_a_numpy_function_may_refuse_bfloat16_beside_other_dtypes():
     assert report.passed and report.rows[0].guarantees["mixed dtypes"].status == "held"
 
 
-def test_a_numpy_function_may_refuse_bfloat16_in_any_way():
-    def norm(x, *, axis=-1):
-        return attnpool_ref.l2_normalize(x, axis=axis) if x.dtype.kind == "f" else {}["no such dtype"]
-
-    report = conformance.judge(types.SimpleNamespace(l2_normalize=norm), only=("l2_normalize",), **FEW)
-    assert report.passed and report.rows[0].cells["bfloat16"].forward is None
-
-
 def test_a_candidate_that_takes_nothing_never_passes():
-    def nothing():
-        return 0
-
     with pytest.raises(AssertionError, match="mean_pooling: n/a: it takes no `x`"):
-        conformance.check(nothing, "mean_pooling")
+        conformance.check(lambda: 0, "mean_pooling")
 
 
 def test_a_missing_row_fails_only_when_asked_for():
@@ -402,5 +359,6 @@ def counted_in_its_own_dtype(x, mask):
 
 @left_as_found
 def test_an_implementation_that_requires_a_mask_gets_long_sums():
-    (row,) = conformance.judge(counted_in_its_own_dtype, only=("mean_pooling",), dtypes=("float16",)).rows
+    scope = {"only": ("mean_pooling",), "dtypes": ("float16",)}
+    (row,) = conformance.judge(counted_in_its_own_dtype, **scope, whole_contract=True).rows
     assert [finding.check for finding in row.failures] == ["shapes", "long sums"]

@@ -3,12 +3,18 @@
 import functools
 import inspect
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance.ordinary import ORDINARY, SAME_EVIDENCE, assert_causes, assert_named, further, in_jax, in_numpy
+from conformance.ordinary import ORDINARY, SAME_EVIDENCE, assert_causes, assert_named, further, in_arrays
 from marks import one_in, thorough
 
 from attnpool_ref.conformance import QUICK
+
+
+def written_in(xp, name):
+    """The mistake in arrays of NumPy or of JAX."""
+    return functools.partial(getattr(in_arrays, name), xp)
 
 
 def computed_in_float64(function):
@@ -30,7 +36,7 @@ def _is_floating(value):
 
 @pytest.mark.parametrize("name", one_in(6, ORDINARY))
 def test_an_ordinary_mistake_in_the_inputs_own_dtype_has_its_cause_named(name):
-    assert_named(name, getattr(in_numpy, name), "numpy", (SAME_EVIDENCE, QUICK))
+    assert_named(name, written_in(np, name), "numpy", (SAME_EVIDENCE, QUICK))
 
 
 @pytest.mark.thorough
@@ -39,12 +45,12 @@ def test_an_ordinary_mistake_in_float64_has_its_cause_named(name):
     scopes = (SAME_EVIDENCE, QUICK)
     if name == "moments":  # only float64 shows it, which --quick does not judge
         scopes = (SAME_EVIDENCE,)
-    assert_named(name, computed_in_float64(getattr(in_numpy, name)), "numpy", scopes)
+    assert_named(name, computed_in_float64(written_in(np, name)), "numpy", scopes)
 
 
 @pytest.mark.parametrize("name", ["mask_inverted", *thorough(["attention_with_the_mask_inverted"])])
 def test_an_inverted_mask_is_named_where_the_function_inverts_its_own_mask_of_ones_too(name):
-    function = getattr(in_numpy, name)
+    function = written_in(np, name)
 
     @functools.wraps(function)
     def with_ones(*args, **kwargs):
@@ -65,13 +71,13 @@ FEW = ("mask_inverted", "padded_scores_of_0", "last_by_count")
 
 @pytest.mark.parametrize("name", FEW)
 def test_an_ordinary_mistake_in_jax_has_its_cause_named_by_a_quick_check(name):
-    assert_named(name, getattr(in_jax, name), "jax", (QUICK | {"gradients": False},))
+    assert_named(name, written_in(jnp, name), "jax", (QUICK | {"gradients": False},))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ORDINARY)
 def test_an_ordinary_mistake_in_jax_has_its_cause_named(name):
-    assert_named(name, getattr(in_jax, name), "jax", (SAME_EVIDENCE | {"gradients": False}, QUICK))
+    assert_named(name, written_in(jnp, name), "jax", (SAME_EVIDENCE | {"gradients": False}, QUICK))
 
 
 @pytest.mark.parametrize("name", one_in(4, further.FURTHER))

@@ -238,12 +238,11 @@ def std_pooling(x, mask=None):
 """
 
 
-def command(folder, *words, main="from attnpool_ref.__main__ import main; main()"):
+def command(folder, *words, main="from attnpool_ref.__main__ import main; main()", typed=None):
     """Runs the command in a folder, to the end of its output."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
-    return subprocess.run(
-        [sys.executable, "-c", main, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
-    )
+    options = {"cwd": folder, "env": environment, "input": typed, "capture_output": True, "text": True, "timeout": 120}
+    return subprocess.run([sys.executable, "-c", main, *words], **options)
 
 
 def test_whatever_an_implementation_does_to_its_process_the_command_reports_all_rows_and_ends(tmp_path):
@@ -306,16 +305,7 @@ def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(current_f
 def test_a_debugger_works_in_the_asking_process(tmp_path):
     code = "import attnpool_ref\ndef mean_pooling(x, mask=None):\n    breakpoint()\n    return attnpool_ref.mean_pooling(x, mask)\n"
     (tmp_path / "debugged_of_a_test.py").write_text(code)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
     words = ["check", "debugged_of_a_test:mean_pooling", "--quick", "--dtype", "float32", "--jobs", "0"]
-    result = subprocess.run(
-        [sys.executable, "-m", "attnpool_ref", *words],
-        cwd=tmp_path,
-        env=environment,
-        input="p 'shape', x.shape\nquit\n",
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    result = command(tmp_path, *words, typed="p 'shape', x.shape\nquit\n")
     assert "(Pdb) ('shape', (" in result.stdout and "Stopped by Ctrl-C" in result.stdout
     assert result.returncode == 130, result.stderr

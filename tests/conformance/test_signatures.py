@@ -1,7 +1,6 @@
 """Signatures that people write: shared data, absent axes, sorted ids, no ghosts; right code passes, and its bugs are found."""
 
 import re
-import types
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from click.testing import CliRunner
 import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
-from attnpool_ref.conformance.candidates import held_parameters
 from attnpool_ref.conformance.candidates.adapters import Constant, Untraceable
 from attnpool_ref.conformance.checks.agreement import Finding, apart, worst
 
@@ -180,34 +178,6 @@ def test_code_for_sorted_ids_is_called_only_with_sorted_ids():
     assert row_of(attention, "segment_attention_pooling", **more).status == "fail"
     row = row_of(attention, "segment_attention_pooling", fixed={"indices_are_sorted": True}, **more)
     assert row.status == "pass" and row.guarantees["permuting"].status == "held", row.failures
-
-
-class Bag:
-    """Parameters as in two layers of torch.nn.Linear, the second with one output."""
-
-    def __init__(self):
-        rng = np.random.default_rng(0)
-        self.first = types.SimpleNamespace(weight=rng.standard_normal((3, 4)).astype(np.float32))
-        self.last = types.SimpleNamespace(
-            weight=rng.standard_normal((1, 3)).astype(np.float32), bias=np.ones(1, np.float32)
-        )
-
-    def __call__(self, x, mask=None):
-        last = {"out_kernel": self.last.weight[0], "out_bias": self.last.bias[0]}
-        return ref.additive_attention_pooling(x, mask, kernel=self.first.weight.T, **last)
-
-
-def test_a_parameter_is_named_with_an_index_and_transposed():
-    named = {"kernel": "first.weight.T", "out_kernel": "last.weight[0]", "out_bias": "last.bias[0]"}
-    row = row_of(Bag(), "additive_attention_pooling", parameters=named)
-    assert row.status == "pass" and row.cases > 5, row.failures
-    with pytest.raises(
-        ValueError, match=r"`out_bias` has shape \(1,\), .* needs \[\] of a parameter; write `last.bias\[0\]` "
-    ):
-        row_of(Bag(), "additive_attention_pooling", parameters=named | {"out_bias": "last.bias"})
-    for path in ("last.weight[3]", "last[0]", "last.weight[-1]"):
-        with pytest.raises(ValueError, match="the implementation has no attribute"):
-            held_parameters.at(Bag(), path)
 
 
 class Detached(conformance.NumpyArrays):

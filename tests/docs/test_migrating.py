@@ -3,7 +3,6 @@
 import re
 
 import chex
-import jax
 import numpy as np
 import pytest
 from documents import ROOT
@@ -92,21 +91,6 @@ def cell(source, column):
     return next(code(row[column]) for row in ROWS if row[0] == source)
 
 
-def test_left_padding_moves_the_old_first_and_last_token_but_not_the_new():
-    left = names_in(attnpool_ref, x=np.flip(TOKENS, 1), m=np.flip(MASK, 1))
-    for source, position in (("Hugging Face, CLS", LENGTHS - 1), ("Hugging Face, last token", np.zeros(3, int))):
-        real = TOKENS[np.arange(3), position]
-        np.testing.assert_array_equal(eval(cell(source, 2), left), real)
-        assert (eval(cell(source, 1), left) != real).any()
-
-
-def test_nan_in_padding_reaches_the_old_mean_but_not_the_new():
-    poisoned = names_in(attnpool_ref, x=np.where(MASK[..., None] > 0, TOKENS, np.nan))
-    assert np.isnan(eval(cell("Hugging Face, mean pooling", 1), poisoned)).any()
-    new = eval(cell("Hugging Face, mean pooling", 2), poisoned)
-    np.testing.assert_array_equal(new, attnpool_ref.mean_pooling(TOKENS, MASK))
-
-
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_an_empty_row_is_nan_or_uniform_there_and_zero_here():
     empty = names_in(
@@ -132,9 +116,3 @@ def test_what_the_old_masks_were_is_refused_with_the_repair():
         attnpool_flax.masked_softmax(SCORES, names["additive"])
     with pytest.raises(ValueError, match=r"has the value 5, needs 0 to 4"):
         eval(cell("d2l, `sequence_mask`", 2), names | {"lengths": np.array([5])})
-
-
-def test_flax_makes_the_mask_that_attention_takes():
-    pooled = attended(eval(cell("Flax, mask helpers", 2), names_in(attnpool_flax)))
-    chex.assert_shape(pooled, (3, 3, 5))
-    assert not np.any(jax.device_get(pooled)[MASK[:, :3] == 0])

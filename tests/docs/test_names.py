@@ -70,17 +70,6 @@ def test_each_call_is_one_of_both_packages():
         assert entry.note and entry.source, entry.names
 
 
-def test_a_call_that_is_none_of_this_version_is_wrong():
-    assert wrong("mean_pooling(x, mask)") == wrong("tanh(mean_pooling(x)) + f(y.g())") == wrong("") == []
-    assert wrong("mean_poling(x)\nmean_pooling(y)") == ["mean_poling"]
-    assert wrong("first_pooling(x, masks=mask)") == ["first_pooling: got an unexpected keyword argument 'masks'"]
-    assert wrong("first_pooling(x, mask, y)") == ["first_pooling: too many positional arguments"]
-    assert wrong("bidaf_attention(x, y)") == ["bidaf_attention: missing a required argument: 'kernel'"]
-    assert wrong("bidaf_attention(x, y, **maps)") == []
-    assert wrong('attend(s, v, normalizer="tanh")') == ["attend: normalizer='tanh'"]
-    assert wrong('attend(s, v, normalizer="sparsemax")') == []
-
-
 def test_the_page_has_only_headings_entries_and_their_items():
     _, *subjects = PAGE.read_text(encoding="utf-8").split("\n## ")
     lines = [line for subject in subjects for line in subject.splitlines()[1:] if line]

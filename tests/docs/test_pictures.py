@@ -1,8 +1,8 @@
-"""Numbers that the pictures of ``docs/pictures/`` show: weights on padding, means by layout, poolings and their parts."""
+"""Numbers that the pictures of ``docs/pictures/`` show: weights on padding, means by layout."""
 
 import numpy as np
 import pytest
-from pictures import batch, families, heat, layouts, sentences
+from pictures import batch, heat, layouts, sentences
 
 
 def test_weights_of_the_batch_leak_only_without_the_mask():
@@ -18,11 +18,6 @@ def test_every_layout_has_the_same_means():
     assert len(means) == 4
     for found in means.values():
         np.testing.assert_array_equal(found, [2.5, 7, 0])
-
-
-def test_a_pooling_is_its_score_its_normalizer_and_its_reduction():
-    for pooling in families.POOLINGS:
-        np.testing.assert_allclose(pooling.call(), pooling.composed(), rtol=1e-12, atol=1e-14, err_msg=pooling.name)
 
 
 def test_most_of_the_weight_is_on_the_lesion_only_with_the_mask():

@@ -4,7 +4,6 @@ import json
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import head_formulas
@@ -95,17 +94,17 @@ def opened(name, file):
 GOLDENS = [opened(path.stem, path) for path in sorted(FOLDER.glob("*.npz"))]
 
 
-def computed(head, inputs, mask=None, package: ModuleType = attnpool_ref):
-    """What the oracle makes of a head's parameters and options; ``package`` may be another with its functions."""
+def computed(head, inputs, mask=None):
+    """What the oracle makes of a head's parameters and options."""
     name, options = OF_FUNCTIONS[head.module]
     arguments = {key: array for key, array in head.parameters.items() if array is not None}
     arguments |= {key: head.options[key] for key in options if key in head.options} | inputs
     if mask is not None:
         arguments["mask"] = mask[:, None] if "key" in inputs else mask
     if hasattr(head_formulas, name):
-        result = getattr(head_formulas, name)(package, **arguments)
+        result = getattr(head_formulas, name)(attnpool_ref, **arguments)
         return result[0]
-    return getattr(package, name)(**arguments)
+    return getattr(attnpool_ref, name)(**arguments)
 
 
 def as_the_original(golden, head, mask=None):

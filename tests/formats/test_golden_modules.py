@@ -110,26 +110,7 @@ def test_a_loaded_module_is_right_masked_and_saved_as_it_was(golden, tmp_path):
     _saved(partial(linen.save, loaded.twin, loaded.variables), golden, tmp_path / "linen")
 
 
-def _size(golden):
-    """Of how many arrays and numbers a head is made."""
-    arrays = [array for array in golden.head().parameters.values() if array is not None]
-    return len(arrays), sum(array.size for array in arrays)
-
-
-def _kind(golden):
-    """The module, and which of its ways to compute."""
-    head = golden.head()
-    return head.module, head.options.get("variant")
-
-
-LARGEST = {_kind(golden): golden.name for golden in sorted(GOLDENS, key=_size)}
-"""The file with most parameters of each kind: its gradient passes all that the others' pass."""
-
-
-@pytest.mark.parametrize(
-    "golden",
-    [pytest.param(g, marks=() if g.name in LARGEST.values() else pytest.mark.thorough, id=g.name) for g in GOLDENS],
-)
+@pytest.mark.parametrize("golden", GOLDENS, ids=str)
 def test_no_gradient_of_a_loaded_module_sees_what_stands_in_padding(golden):
     mask, poisoned = poisoning(golden)
     loaded = Loaded(golden)

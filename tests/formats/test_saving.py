@@ -106,39 +106,6 @@ def test_two_threads_that_save_one_file_never_mix_their_heads(ending, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
-TWO = """
-import os, sys
-from attnpool_ref.formats import sources
-from formats.test_saving import head, number_of
-
-target = sys.argv[1]
-sources.save(head(1), target)
-children = []
-for number in (1, 2):
-    children.append(os.fork())
-    if not children[-1]:
-        for _ in range(30):
-            sources.save(head(number), target)
-        os._exit(0)
-while children:
-    assert number_of(target) in (1, 2)
-    ended, status = os.waitpid(-1, os.WNOHANG)
-    if ended:
-        assert not status
-        children.remove(ended)
-"""
-
-
-@posix
-@every_ending
-def test_two_processes_that_save_one_file_never_mix_their_heads(ending, tmp_path):
-    command = [sys.executable, "-c", TWO, str(tmp_path / f"head{ending}")]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    result = subprocess.run(command, env=env, capture_output=True, text=True)
-    assert not result.returncode, result.stderr
-    assert [path.name for path in tmp_path.iterdir()] == [f"head{ending}"]
-
-
 @every_ending
 def test_two_processes_of_one_number_never_share_a_file(ending, tmp_path, monkeypatch):
     """Two containers with one folder have processes of the same number; one saves here while the other does."""

@@ -106,11 +106,8 @@ MOST = {"multi_head_attention_pooling": 1.5, "dot_product_attention": 1.5}
 D, HEADS = 64, {f"{part}_kernel": np.ones((64, 4, 16), np.float32) for part in ("query", "key", "value")}
 CALLS = {
     "mean_pooling": lambda x, mask: ((x, mask), {}),
-    "max_pooling": lambda x, mask: ((x, mask), {}),
     "mean_max_pooling": lambda x, mask: ((x, mask), {}),
     "weighted_pooling": lambda x, mask: ((x, np.ones(mask.shape[-1]), mask), {}),
-    "first_pooling": lambda x, mask: ((x, mask), {}),
-    "last_pooling": lambda x, mask: ((x, mask), {}),
     "attention_pooling": lambda x, mask: ((x, mask), {}),
     "additive_attention_pooling": lambda x, mask: (
         (x, mask),

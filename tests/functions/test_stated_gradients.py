@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import thorough
 from rounding import assert_close, rounded
 
 import attnpool_flax
@@ -189,26 +188,6 @@ def test_a_gradient_without_a_derivative_is_that_of_the_contract(name, call):
         stated = ~np.isnan(want)
         error = np.abs(np.float64(found[key]) - want)[stated]
         assert (error <= rounded(want[stated], 16)).all(), (key, found[key])
-
-
-SHARING = {
-    "code_wise_attention": lambda labels: attnpool_flax.code_wise_attention(labels, np.float32(CONTEXT)),
-    "bidaf_attention": lambda query: attnpool_flax.bidaf_attention(
-        np.float32(CONTEXT), query, np.float32([0, 0, 0, 0, 1, 1])
-    )[..., 6:],
-    "cross_attention_pooling_all_pairs": lambda y: attnpool_flax.cross_attention_pooling_all_pairs(
-        np.float32(CONTEXT)[None], y[None], reduction="max"
-    )[0],
-}
-
-
-@pytest.mark.parametrize("name", ["code_wise_attention", *thorough(list(SHARING)[1:])])
-def test_equal_tokens_share_the_gradient_of_a_maximum(name):
-    """To the last bit half of the gradient that one of them has alone."""
-    gradient = jax.jit(jax.grad(lambda tokens: jnp.sum(SHARING[name](tokens))))
-    of_labels, alone = gradient(np.float32(LABELS)), gradient(np.float32(LABELS[1:]))
-    assert np.any(alone[0] != 0)
-    chex.assert_trees_all_equal(of_labels[:2], np.stack([alone[0] / 2] * 2))
 
 
 @pytest.mark.parametrize("exponent", [-100, 100])

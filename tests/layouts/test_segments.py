@@ -15,7 +15,6 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_ref.conformance.checks.definition import DRIFT
 
-# --------------------------------------------------------------------------------------------------------------
 # Numbers out of range
 
 
@@ -62,7 +61,6 @@ def test_numbers_of_any_integer_dtype_are_the_same():
         chex.assert_trees_all_equal(np.asarray(attnpool_flax.segment_mean_pooling(x, numbers.astype(dtype), 4)), want)
 
 
-# --------------------------------------------------------------------------------------------------------------
 # Programs
 
 
@@ -105,7 +103,6 @@ def test_noisy_or_of_any_segments_is_that_of_an_exported_program_and_the_product
     chex.assert_trees_all_close((gradient, result), jax.export.export(jax.jit(step))(*shapes).call(*arrays), atol=1e-6)
 
 
-# --------------------------------------------------------------------------------------------------------------
 # Lists of sequences, and modules
 
 

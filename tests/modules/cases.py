@@ -25,37 +25,37 @@ class Case:
     """One way to build a module and to call it.
 
     Attributes:
-      title: what is special about it.
       module: its name.
       sizes: the sizes that NNX is given.
       data: the shapes of the arrays, in the order of the call; a batch has three examples.
       shapes: the shape of each parameter.
-      fans: the fan-in of each parameter that is drawn.
+      fan: the fan-in of its kernel, if that is not what :func:`fan_in` says.
       options: what the constructors and the function are given alike.
       switches: what the constructors alone are given.
-      linen_sizes: the sizes that Linen is given.
+      sizes_of_linen: the sizes that Linen is given, if not all that it takes.
       masks: the shapes of the masks.
       padding: for each array the mask that says which of its tokens are real, and the axis over which a token is
         seen if any row of the mask sees it.
       zeros: the shapes of the arguments that are zeros instead of parameters.
       statistics: the shapes of statistics of batches, which no optimiser moves.
       maps: whether the result passes an affine map, so that an empty row need not be 0.
+      title: what is special about it.
     """
 
-    title: str
     module: str
     sizes: dict
     data: dict
     shapes: dict
-    fans: dict = field(default_factory=dict)
+    fan: int | None = None
     options: dict = field(default_factory=dict)
     switches: dict = field(default_factory=dict)
-    linen_sizes: dict = field(default_factory=dict)
+    sizes_of_linen: dict | None = None
     masks: dict = field(default_factory=dict)
     padding: dict = field(default_factory=dict)
     zeros: dict = field(default_factory=dict)
     statistics: dict = field(default_factory=dict)
     maps: bool = False
+    title: str = ""
 
     def __str__(self):
         return f"{self.module}-{self.title}" if self.title else self.module
@@ -80,6 +80,18 @@ class Case:
     @property
     def row(self):
         return table.get(SPECS[self.module].function)
+
+    @property
+    def fans(self):
+        """The fan-in of each parameter that is drawn."""
+        drawn = {key: shape for key, shape in self.shapes.items() if key in VECTORS or key.endswith("kernel")}
+        return {key: self.fan or fan_in(key, shape) for key, shape in drawn.items()}
+
+    @property
+    def linen_sizes(self):
+        """The sizes that Linen is given: those that it does not read from the data."""
+        taken = constructor(getattr(linen, self.module))
+        return self.sizes_of_linen or {key: size for key, size in self.sizes.items() if key in taken}
 
     @property
     def drops(self):
@@ -116,6 +128,17 @@ class Case:
         return self.function(**data, **masks, **parameters, **zeros, **self.options, **more)
 
 
+VECTORS = ("query", "latents", "position", "class_token", "centers")
+"""Parameters that are vectors of features, and no maps."""
+
+
+def fan_in(key, shape):
+    """The number of features that a parameter of this shape sums over."""
+    if key in VECTORS:
+        return shape[-1]
+    return shape[0] * shape[1] if key == "out_kernel" and len(shape) == 3 else shape[0]
+
+
 def function_of(module):
     """The function that a module calls, in the namespace of its file: that of a head is in no other."""
     return getattr(inspect.getmodule(getattr(attnpool_flax, module)), SPECS[module].function)
@@ -125,7 +148,7 @@ X, Y = {"x": (3, 5, 4)}, {"y": (3, 7, 6)}
 PAIR = {"query": (3, 2, 4), "key": (3, 5, 6)}
 ATTENDED = PAIR | {"value": (3, 5, 7)}
 SLOTS = {"query": (3, 2, 4), "state": (3, 2, 6), "value": (3, 5, 7)}
-OVER_X = {"masks": {"mask": (3, 5)}, "padding": {"x": ("mask", None)}}
+ON_X = {"data": X, "masks": {"mask": (3, 5)}, "padding": {"x": ("mask", None)}}
 OVER_BOTH = {"masks": {"x_mask": (3, 5), "y_mask": (3, 7)}, "padding": {"x": ("x_mask", None), "y": ("y_mask", None)}}
 OVER_PAIRS = {
     "masks": {"mask": (3, 2, 5)},
@@ -141,14 +164,12 @@ HIDDEN = {"query_features": 4, "key_features": 6, "hidden_features": 8}
 WITH_BIAS = {"switches": {"use_bias": True}}
 WITHOUT_BIAS = {"switches": {"use_bias": False}}
 ADDITIVE = {"query_kernel": (4, 8), "key_kernel": (6, 8), "out_kernel": (8,)}
-ADDITIVE_FANS = {"query_kernel": 4, "key_kernel": 6, "out_kernel": 8}
 LOCATION = {"query_features": 4, "state_features": 6, "value_features": 7, "num_slots": 5, "out_features": 9}
 HEADS = {"num_heads": 2, "qkv_features": 6, "out_features": 9}
 HEAD_BIASES = {"query_bias": (2, 3), "key_bias": (2, 3), "value_bias": (2, 3), "out_bias": (9,)}
 
 OF_QUERY = {"query": (1, 4)}
 INNER = {"query_kernel": (4, 2, 3), "key_kernel": (4, 2, 3), "value_kernel": (4, 2, 3)}
-INNER_FANS = {"query_kernel": 4, "key_kernel": 4, "value_kernel": 4}
 NARROW = {"query_kernel": (4, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2)}
 NARROW_BIASES = {"query_bias": (2, 2), "key_bias": (2, 2), "value_bias": (2, 2)}
 OUT, OUT_BIAS = {"out_kernel": (2, 2, 4)}, {"out_bias": (4,)}
@@ -156,383 +177,239 @@ NORM, MLP_NORM = {"norm_scale": (4,), "norm_bias": (4,)}, {"mlp_norm_scale": (4,
 MLP = {"mlp_kernel": (4, 8), "mlp_bias": (8,), "mlp_out_kernel": (8, 4), "mlp_out_bias": (4,)}
 
 CASES = [
+    Case("BilinearScore", sizes={"query_features": 4, "key_features": 6}, data=PAIR, shapes={"kernel": (4, 6)}),
+    Case("AdditiveScore", sizes=HIDDEN, data=PAIR, shapes=ADDITIVE),
+    Case("AdditiveScore", title="with a bias", sizes=HIDDEN, data=PAIR, shapes=ADDITIVE | {"bias": (8,)}, **WITH_BIAS),
     Case(
-        "",
-        "BilinearScore",
-        sizes={"query_features": 4, "key_features": 6},
-        data=PAIR,
-        shapes={"kernel": (4, 6)},
-        fans={"kernel": 4},
-    ),
-    Case("", "AdditiveScore", HIDDEN, PAIR, ADDITIVE, ADDITIVE_FANS, linen_sizes={"hidden_features": 8}),
-    Case(
-        "with a bias",
-        "AdditiveScore",
-        HIDDEN,
-        PAIR,
-        ADDITIVE | {"bias": (8,)},
-        ADDITIVE_FANS,
-        linen_sizes={"hidden_features": 8},
-        **WITH_BIAS,
-    ),
-    Case(
-        "with a bias",
         "ConcatScore",
-        HIDDEN,
-        PAIR,
+        title="with a bias",
+        sizes=HIDDEN,
+        data=PAIR,
         shapes={"kernel": (10, 8), "out_kernel": (8,), "bias": (8,)},
-        fans={"kernel": 10, "out_kernel": 8},
-        linen_sizes={"hidden_features": 8},
         **WITH_BIAS,
     ),
+    Case("TanhSumScore", sizes=HIDDEN, data=PAIR, shapes={"kernel": (10, 8), "bias": (8,)}),
     Case(
-        "",
-        "TanhSumScore",
-        HIDDEN,
-        PAIR,
-        shapes={"kernel": (10, 8), "bias": (8,)},
-        fans={"kernel": 10},
-        linen_sizes={"hidden_features": 8},
-    ),
-    Case(
-        "",
         "LocationScore",
         sizes={"query_features": 4, "state_features": 6, "num_slots": 5},
         data={"query": (3, 2, 4), "state": (3, 2, 6)},
         shapes={"kernel": (10, 5), "bias": (5,)},
-        fans={"kernel": 10},
-        linen_sizes={"num_slots": 5},
     ),
     Case(
-        "",
         "TrilinearScore",
         sizes={"in_features": 4},
         data={"query": (3, 2, 4), "key": (3, 5, 4)},
         shapes={"kernel": (12,)},
-        fans={"kernel": 12},
     ),
+    Case("AdditiveAttention", sizes=HIDDEN, data=ATTENDED, shapes=ADDITIVE, **OVER_PAIRS),
+    Case("TanhSumAttention", sizes=HIDDEN, data=ATTENDED, shapes={"kernel": (10, 8), "bias": (8,)}, **OVER_PAIRS),
     Case(
-        "",
-        "AdditiveAttention",
-        HIDDEN,
-        ATTENDED,
-        ADDITIVE,
-        ADDITIVE_FANS,
-        linen_sizes={"hidden_features": 8},
-        **OVER_PAIRS,
-    ),
-    Case(
-        "",
         "TanhSumAttention",
-        HIDDEN,
-        ATTENDED,
-        shapes={"kernel": (10, 8), "bias": (8,)},
-        fans={"kernel": 10},
-        linen_sizes={"hidden_features": 8},
-        **OVER_PAIRS,
-    ),
-    Case(
-        "without a bias",
-        "TanhSumAttention",
-        HIDDEN,
-        ATTENDED,
+        title="without a bias",
+        sizes=HIDDEN,
+        data=ATTENDED,
         shapes={"kernel": (10, 8)},
-        fans={"kernel": 10},
-        linen_sizes={"hidden_features": 8},
         **OVER_PAIRS,
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "LocationAttention",
-        LOCATION,
-        SLOTS,
+        sizes=LOCATION,
+        data=SLOTS,
         shapes={"kernel": (10, 5), "bias": (5,), "out_kernel": (11, 9), "out_bias": (9,)},
-        fans={"kernel": 10, "out_kernel": 11},
-        linen_sizes={"out_features": 9},
         maps=True,
         **OVER_SLOTS,
     ),
     Case(
-        "without biases",
         "LocationAttention",
-        LOCATION,
-        SLOTS,
+        title="without biases",
+        sizes=LOCATION,
+        data=SLOTS,
         shapes={"kernel": (10, 5), "out_kernel": (11, 9)},
-        fans={"kernel": 10, "out_kernel": 11},
         zeros={"bias": (5,), "out_bias": (9,)},
-        linen_sizes={"out_features": 9},
         maps=True,
         **OVER_SLOTS,
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "MultiHeadAttention",
         sizes={"query_features": 4, "key_features": 6, "value_features": 7} | HEADS,
         data=ATTENDED,
         shapes={"query_kernel": (4, 2, 3), "key_kernel": (6, 2, 3), "value_kernel": (7, 2, 3), "out_kernel": (2, 3, 9)}
         | HEAD_BIASES,
-        fans={"query_kernel": 4, "key_kernel": 6, "value_kernel": 7, "out_kernel": 6},
-        linen_sizes=HEADS,
         maps=True,
         **OVER_PAIRS,
     ),
     Case(
-        "of one width, without biases",
         "MultiHeadAttention",
+        title="of one width, without biases",
         sizes={"num_heads": 2, "query_features": 4},
         data={"query": (3, 2, 4), "key": (3, 5, 4), "value": (3, 5, 4)},
-        shapes={"query_kernel": (4, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2), "out_kernel": (2, 2, 4)},
-        fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 4},
-        linen_sizes={"num_heads": 2},
+        shapes=NARROW | OUT,
         **OVER_PAIRS,
         **WITHOUT_BIAS,
     ),
-    Case("", "WeightedPool", sizes={"num_slots": 5}, data=X, shapes={"weights": (5,)}, **OVER_X),
-    Case("", "PowerMeanPool", sizes={}, data=X, shapes={"p": ()}, **OVER_X),
+    Case("WeightedPool", sizes={"num_slots": 5}, shapes={"weights": (5,)}, **ON_X),
+    Case("PowerMeanPool", sizes={}, shapes={"p": ()}, **ON_X),
     Case(
-        "of an exponent for each feature",
         "PowerMeanPool",
+        title="of an exponent for each feature",
         sizes={"num_features": 4},
-        linen_sizes={"num_features": 4},
-        data=X,
         shapes={"p": (4,)},
         options={"epsilon": 0.1},
-        **OVER_X,
+        **ON_X,
     ),
-    Case("", "LogSumExpPool", sizes={}, data=X, shapes={"scale": ()}, options={"mean": False}, **OVER_X),
+    Case("LogSumExpPool", sizes={}, shapes={"scale": ()}, options={"mean": False}, **ON_X),
+    Case("SoftmaxPool", sizes={"num_features": 4}, shapes={"scale": (4,)}, **ON_X),
+    Case("AttentionPool", sizes={"in_features": 4}, shapes={"query": (4,)}, **ON_X),
     Case(
-        "",
-        "SoftmaxPool",
-        sizes={"num_features": 4},
-        linen_sizes={"num_features": 4},
-        data=X,
-        shapes={"scale": (4,)},
-        **OVER_X,
-    ),
-    Case("", "AttentionPool", sizes={"in_features": 4}, data=X, shapes={"query": (4,)}, fans={"query": 4}, **OVER_X),
-    Case(
-        "a fixed sink",
         "AttentionPool",
+        title="a fixed sink",
         sizes={"in_features": 4},
-        data=X,
         shapes={"query": (4,)},
-        fans={"query": 4},
         options={"sink": 0.5},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "a learned sink",
         "AttentionPool",
+        title="a learned sink",
         sizes={"in_features": 4},
-        data=X,
         shapes={"query": (4,), "sink": ()},
-        fans={"query": 4},
         switches={"sink": "learned"},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "a learned sink for each head",
         "MultiHeadAttentionPool",
+        title="a learned sink for each head",
         sizes={"num_heads": 2, "in_features": 4},
-        data=X,
         shapes=OF_QUERY | NARROW | OUT | {"sink": (2,)},
-        fans={"query": 4, "query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 4},
         switches={"sink": "learned", "use_bias": False},
-        linen_sizes={"num_heads": 2},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "a learned sink for each head",
         "MultiHeadAttention",
+        title="a learned sink for each head",
         sizes={"num_heads": 2, "query_features": 4},
         data={"query": (3, 2, 4), "key": (3, 5, 4), "value": (3, 5, 4)},
         shapes=NARROW | OUT | {"sink": (2,)},
-        fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 4},
         switches={"sink": "learned", "use_bias": False},
-        linen_sizes={"num_heads": 2},
         **OVER_PAIRS,
     ),
     Case(
-        "a learned sink for each hop",
         "AdditiveAttentionPool",
+        title="a learned sink for each hop",
         sizes={"in_features": 4, "hidden_features": 6, "num_queries": 2},
-        data=X,
         shapes={"kernel": (4, 6), "out_kernel": (6, 2), "sink": (2,)},
-        fans={"kernel": 4, "out_kernel": 6},
         switches={"sink": "learned", "use_bias": False},
-        linen_sizes={"hidden_features": 6, "num_queries": 2},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "kernels and norm",
         "AttentionPool",
+        title="kernels and norm",
         sizes={"in_features": 4, "qk_features": 6},
-        linen_sizes={"qk_features": 6},
-        data=X,
         options={"normalize_query": True, "epsilon": 0.25, "scale": 0.75, "normalizer": "sigmoid"},
-        shapes={
-            "query": (4,),
-            "query_kernel": (4, 6),
-            "key_kernel": (4, 6),
-            "query_norm_scale": (4,),
-            "query_norm_bias": (4,),
-        },
-        fans={"query": 4, "query_kernel": 4, "key_kernel": 4},
-        **OVER_X,
+        shapes={"query": (4,), "query_kernel": (4, 6), "key_kernel": (4, 6)}
+        | {"query_norm_scale": (4,), "query_norm_bias": (4,)},
+        **ON_X,
     ),
     Case(
-        "",
         "MultiHeadAttentionPool",
         sizes={"in_features": 4, "num_queries": 8} | HEADS,
-        data=X,
-        shapes={
-            "query": (8, 4),
-            "query_kernel": (4, 2, 3),
-            "key_kernel": (4, 2, 3),
-            "value_kernel": (4, 2, 3),
-            "out_kernel": (2, 3, 9),
-        }
-        | HEAD_BIASES,
-        fans={"query": 4, "query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 6},
-        linen_sizes={"num_queries": 8} | HEADS,
+        shapes={"query": (8, 4)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
         maps=True,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "of one width, without biases",
         "MultiHeadAttentionPool",
+        title="of one width, without biases",
         sizes={"num_heads": 2, "in_features": 4},
-        data=X,
-        shapes={
-            "query": (1, 4),
-            "query_kernel": (4, 2, 2),
-            "key_kernel": (4, 2, 2),
-            "value_kernel": (4, 2, 2),
-            "out_kernel": (2, 2, 4),
-        },
-        fans={"query": 4, "query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 4},
-        linen_sizes={"num_heads": 2},
-        **OVER_X,
+        shapes=OF_QUERY | NARROW | OUT,
+        **ON_X,
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "AttentiveStatisticsPool",
         sizes={"in_features": 4, "hidden_features": 8},
-        data=X,
         shapes={"kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
-        fans={"kernel": 4, "out_kernel": 8},
-        linen_sizes={"hidden_features": 8},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "a weight for each token",
         "AttentiveStatisticsPool",
+        title="a weight for each token",
         sizes={"in_features": 4, "hidden_features": 8},
-        data=X,
         options={"activation": "relu", "epsilon": 0.25},
         switches={"per_channel": False},
         shapes={"kernel": (4, 8), "out_kernel": (8,), "bias": (8,)},
-        fans={"kernel": 4, "out_kernel": 8},
-        linen_sizes={"hidden_features": 8},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "context and norm",
         "AttentiveStatisticsPool",
+        title="context and norm",
         sizes={"in_features": 4, "hidden_features": 8},
-        data=X,
         options={"global_context": True, "context_ddof": 1},
         switches={"use_norm": True},
         shapes={"kernel": (12, 8), "out_kernel": (8, 4), "bias": (8,), "norm_scale": (8,), "norm_bias": (8,)},
-        fans={"kernel": 12, "out_kernel": 8},
-        linen_sizes={"hidden_features": 8},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "sigmoid weights, some biases",
         "MultiHeadAttentionPool",
+        title="sigmoid weights, some biases",
         sizes={"in_features": 4} | HEADS,
-        data=X,
         options={"scale": 0.75, "normalizer": "sigmoid"},
         switches={"use_bias": ("key_bias", "value_bias")},
         shapes=OF_QUERY | INNER | {"out_kernel": (2, 3, 9), "key_bias": (2, 3), "value_bias": (2, 3)},
-        fans=INNER_FANS | {"query": 4, "out_kernel": 6},
-        linen_sizes=HEADS,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "",
         "MAPHead",
         sizes={"in_features": 4, "num_heads": 2, "hidden_features": 8},
-        data=X,
         options={"activation": "gelu", "epsilon": 0.25},
         shapes=OF_QUERY | NARROW | NARROW_BIASES | OUT | OUT_BIAS | NORM | MLP,
-        fans=INNER_FANS | {"query": 4, "out_kernel": 4, "mlp_kernel": 4, "mlp_out_kernel": 8},
-        linen_sizes={"num_heads": 2, "hidden_features": 8},
         maps=True,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "",
         "AttentionalPooler",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 8, "query_features": 7, "qkv_features": 6}
         | {"out_features": 9},
-        data=X,
         options={"epsilon": 0.25},
         shapes={"query": (8, 7)}
         | INNER
         | {"query_kernel": (7, 2, 3), "out_kernel": (2, 3, 9), "query_norm_scale": (7,), "query_norm_bias": (7,)}
         | HEAD_BIASES
         | NORM,
-        fans=INNER_FANS | {"query": 7, "query_kernel": 7, "out_kernel": 6},
-        linen_sizes={"num_heads": 2, "num_queries": 8, "query_features": 7, "qkv_features": 6, "out_features": 9},
         maps=True,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "",
         "AttentionPool2d",
         sizes={"in_features": 4, "num_slots": 5} | HEADS,
-        data=X,
         shapes={"position": (6, 4)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
-        fans=INNER_FANS | {"position": 4, "out_kernel": 6},
-        linen_sizes={"num_slots": 5} | HEADS,
         maps=True,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "class token",
         "AttentionPool2d",
+        title="class token",
         sizes={"in_features": 4, "num_slots": 5} | HEADS,
-        data=X,
         switches={"use_class_token": True},
         shapes={"position": (6, 4), "class_token": (4,)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
-        fans=INNER_FANS | {"position": 4, "class_token": 4, "out_kernel": 6},
-        linen_sizes={"num_slots": 5} | HEADS,
         maps=True,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "",
         "PMA",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 8},
-        data=X,
         options={"variant": "author"},
         switches={"normalize": True},
         shapes={"query": (8, 4)} | NARROW | NARROW_BIASES | NORM | MLP_NORM | {"mlp_kernel": (4, 4), "mlp_bias": (4,)},
-        fans=INNER_FANS | {"query": 4, "mlp_kernel": 4},
-        linen_sizes={"num_heads": 2, "num_queries": 8},
         maps=True,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "of PyG",
         "PMA",
+        title="of PyG",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 8},
-        data=X,
         options={"variant": "pyg"},
         switches={"use_bias": False},
         shapes={"query": (8, 4), "input_kernel": (4, 4), "input_bias": (4,), "mlp_kernel": (4, 4), "mlp_bias": (4,)}
@@ -540,152 +417,103 @@ CASES = [
         | OUT
         | NORM
         | MLP_NORM,
-        fans=INNER_FANS | {"query": 4, "out_kernel": 4, "input_kernel": 4, "mlp_kernel": 4},
-        linen_sizes={"num_heads": 2, "num_queries": 8},
         maps=True,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "",
         "AttentiveProbe",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 7, "hidden_features": 8},
-        data=X,
         options={"epsilon": 0.25},
         shapes={"query": (7, 4)} | NARROW | NARROW_BIASES | NORM | MLP_NORM | MLP,
-        fans=INNER_FANS | {"query": 4, "mlp_kernel": 4, "mlp_out_kernel": 8},
-        linen_sizes={"num_heads": 2, "num_queries": 7, "hidden_features": 8},
         maps=True,
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "of AIM",
         "AttentiveProbe",
+        title="of AIM",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 7},
-        data=X,
         options={"variant": "aim"},
         shapes={"query": (7, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2)},
-        fans={"query": 2, "key_kernel": 4, "value_kernel": 4},
         statistics={"mean": (4,), "variance": (4,)},
-        linen_sizes={"num_heads": 2, "num_queries": 7},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "gated, of two hops",
         "AdditiveAttentionPool",
+        title="gated, of two hops",
         sizes={"in_features": 4, "hidden_features": 6, "num_queries": 2},
-        data=X,
         shapes={"kernel": (4, 6), "bias": (6,), "gate_kernel": (4, 6), "gate_bias": (6,), "out_kernel": (6, 2)},
-        fans={"kernel": 4, "gate_kernel": 4, "out_kernel": 6},
         options={"activation": "gelu"},
         switches={"gated": True},
-        linen_sizes={"hidden_features": 6, "num_queries": 2},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "without a bias",
         "AdditiveAttentionPool",
+        title="without a bias",
         sizes={"in_features": 4, "hidden_features": 6},
-        data=X,
         shapes={"kernel": (4, 6), "out_kernel": (6,)},
-        fans={"kernel": 4, "out_kernel": 6},
-        linen_sizes={"hidden_features": 6},
-        **OVER_X,
+        **ON_X,
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "LatentAttentionPool",
         sizes={"in_features": 4, "num_latents": 5, "num_heads": 2, "qkv_features": 6, "hidden_features": 3},
-        data=X,
-        shapes={
-            "latents": (5, 4),
-            "query_kernel": (4, 2, 3),
-            "key_kernel": (4, 2, 3),
-            "value_kernel": (4, 2, 3),
-            "out_kernel": (2, 3, 4),
-            "mlp_kernel": (4, 6),
-            "mlp_out_kernel": (3, 4),
-            "mlp_bias": (6,),
-            "mlp_out_bias": (4,),
-            "norm_scale": (4,),
-            "norm_bias": (4,),
-            "latent_norm_scale": (4,),
-            "latent_norm_bias": (4,),
-            "mlp_norm_scale": (4,),
-            "mlp_norm_bias": (4,),
-        },
-        fans={"latents": 4, "query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 6}
-        | {"mlp_kernel": 4, "mlp_out_kernel": 3},
-        linen_sizes={"num_latents": 5, "num_heads": 2, "qkv_features": 6, "hidden_features": 3},
-        **OVER_X,
+        shapes={"latents": (5, 4), "out_kernel": (2, 3, 4), "latent_norm_scale": (4,), "latent_norm_bias": (4,)}
+        | {"mlp_kernel": (4, 6), "mlp_bias": (6,), "mlp_out_kernel": (3, 4), "mlp_out_bias": (4,)}
+        | INNER
+        | NORM
+        | MLP_NORM,
+        **ON_X,
     ),
     Case(
-        "",
         "Set2SetPool",
         sizes={"in_features": 4},
-        data=X,
         options={"num_steps": 2},
         shapes={"input_kernel": (8, 16), "recurrent_kernel": (4, 16), "bias": (16,)},
-        fans={"input_kernel": 8, "recurrent_kernel": 4},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "",
         "VLADPool",
         sizes={"in_features": 4, "num_clusters": 6, "num_ghosts": 2},
-        data=X,
         options={"normalize": False},
         shapes={"assign_kernel": (4, 8), "assign_bias": (8,), "centers": (6, 4)},
-        fans={"assign_kernel": 4, "centers": 4},
-        linen_sizes={"num_clusters": 6, "num_ghosts": 2},
-        **OVER_X,
+        **ON_X,
     ),
     Case(
-        "",
         "GatedSumPool",
         sizes={"in_features": 4, "out_features": 6},
-        data=X,
         shapes={"gate_kernel": (4, 6), "value_kernel": (4, 6), "gate_bias": (6,), "value_bias": (6,)},
-        fans={"gate_kernel": 4, "value_kernel": 4},
-        linen_sizes={"out_features": 6},
-        **OVER_X,
+        **ON_X,
     ),
-    Case("", "CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, shapes={}, **OVER_BOTH),
+    Case("CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, shapes={}, **OVER_BOTH),
     Case(
-        "kernels",
         "CrossAttentionPool",
+        title="kernels",
         sizes={"x_features": 4, "y_features": 6, "qk_features": 2},
-        linen_sizes={"qk_features": 2},
+        sizes_of_linen={"qk_features": 2},
         data=X | Y,
         options={"reduction": "max", "scale": 0.25},
         shapes={"x_kernel": (4, 2), "y_kernel": (6, 2)},
-        fans={"x_kernel": 4, "y_kernel": 6},
         **OVER_BOTH,
     ),
     Case(
-        "kernel of x",
         "CrossAttentionPool",
+        title="kernel of x",
         sizes={"x_features": 4, "qk_features": 6},
-        linen_sizes={"x_features": 4, "qk_features": 6},
         data=X | Y,
         options={"reduction": "sum", "scale": 1.0},
         shapes={"x_kernel": (4, 6)},
-        fans={"x_kernel": 4},
         **OVER_BOTH,
     ),
     Case(
-        "kernel of y",
         "CrossAttentionPool",
+        title="kernel of y",
         sizes={"y_features": 6, "qk_features": 4},
-        linen_sizes={"y_features": 6, "qk_features": 4},
         data=X | Y,
         options={"reduction": "mean", "scale": None},
         shapes={"y_kernel": (6, 4)},
-        fans={"y_kernel": 6},
         **OVER_BOTH,
     ),
     Case(
-        "",
         "CodeWiseAttention",
         sizes={},
         data={"query": (3, 6, 4), "context": (3, 5, 4)},
@@ -694,7 +522,6 @@ CASES = [
         **OVER_QUERY_AND_CONTEXT,
     ),
     Case(
-        "",
         "MaskAttention",
         sizes={},
         data={"query": (3, 6, 4), "context": (3, 5, 4)},
@@ -703,82 +530,67 @@ CASES = [
         **OVER_QUERY_AND_CONTEXT,
     ),
     Case(
-        "",
         "BiDAFAttention",
         sizes={"in_features": 4},
         data={"context": (3, 5, 4), "query": (3, 6, 4)},
         shapes={"kernel": (12,)},
-        fans={"kernel": 12},
         **OVER_QUERY_AND_CONTEXT,
     ),
     Case(
-        "",
         "RelationVector",
         sizes={"in_features": 4, "hidden_features": 8},
         data={"x": (3, 4), "y": (3, 4)},
         shapes={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
-        fans={"x_kernel": 4, "y_kernel": 4, "out_kernel": 8},
-        linen_sizes={"hidden_features": 8},
     ),
     Case(
-        "of another width, without a bias",
         "RelationVector",
+        title="of another width, without a bias",
         sizes={"in_features": 4, "hidden_features": 8, "out_features": 6},
         data={"x": (3, 4), "y": (3, 4)},
         shapes={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 6)},
-        fans={"x_kernel": 4, "y_kernel": 4, "out_kernel": 8},
         zeros={"bias": (8,)},
-        linen_sizes={"hidden_features": 8, "out_features": 6},
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "FieldAttentionPool",
         sizes={"target_features": 4, "field_features": 6},
         data={"target": (3, 4), "fields": (3, 5, 6)},
         shapes={"kernel": (10,), "bias": ()},
-        fans={"kernel": 10},
         **OVER_FIELDS,
     ),
     Case(
-        "of a kernel for each",
         "FieldAttentionPool",
+        title="of a kernel for each",
         sizes={"target_features": 4, "field_features": 6, "num_fields": 5},
         data={"target": (3, 4), "fields": (3, 5, 6)},
         shapes={"kernel": (5, 10), "bias": (5,)},
-        fans={"kernel": 10},
-        linen_sizes={"num_fields": 5},
+        fan=10,
         **OVER_FIELDS,
     ),
     Case(
-        "without a target, without a bias",
         "FieldAttentionPool",
+        title="without a target, without a bias",
         sizes={"target_features": 0, "field_features": 6},
         data={"target": (3, 0), "fields": (3, 5, 6)},
         shapes={"kernel": (6,)},
-        fans={"kernel": 6},
         zeros={"bias": ()},
         **OVER_FIELDS,
         **WITHOUT_BIAS,
     ),
     Case(
-        "",
         "LabelAttention",
         sizes={"in_features": 4},
         data={"labels": (3, 5, 4)},
         shapes={"query_kernel": (4, 4), "key_kernel": (4, 4), "value_kernel": (4, 4)},
-        fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4},
         masks={"mask": (3, 5)},
         padding={"labels": ("mask", None)},
     ),
     Case(
-        "of other widths",
         "LabelAttention",
+        title="of other widths",
         sizes={"in_features": 4, "qk_features": 6, "out_features": 7},
         data={"labels": (3, 5, 4)},
         shapes={"query_kernel": (4, 6), "key_kernel": (4, 6), "value_kernel": (4, 7)},
-        fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4},
-        linen_sizes={"qk_features": 6, "out_features": 7},
         masks={"mask": (3, 5)},
         padding={"labels": ("mask", None)},
     ),

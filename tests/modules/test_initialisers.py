@@ -187,3 +187,43 @@ def test_cross_attention_pool_takes_the_mean_with_kernels_and_the_notebook_witho
     )
     for got in (pool(x, y), of_linen.apply(variables, x, y)):
         chex.assert_trees_all_close(got, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if "out_kernel" in {p.name for p in SPECS[name].parameters}])
+def test_the_out_kernel_has_an_initialiser_of_its_own(name):
+    case = next(case for case in CASES if case.module == name and "out_kernel" in case.shapes)
+    sizes = case.sizes | case.options
+    module = getattr(attnpool_flax, name)(**sizes, out_kernel_init=nnx.initializers.constant(3.0), rngs=nnx.Rngs(0))
+    other = getattr(attnpool_flax, name)(**sizes, rngs=nnx.Rngs(0))
+    assert np.all(module.out_kernel[...] == 3)
+    states = [nnx.to_pure_dict(nnx.state(each, nnx.Param)) for each in (module, other)]
+    assert [state.pop("out_kernel").shape for state in states] == [case.shapes["out_kernel"]] * 2
+    chex.assert_trees_all_equal(*states)
+
+
+def test_each_kernel_of_heads_is_partitioned_along_its_own_axis():
+    mesh = jax.make_mesh((1,), ("model",), axis_types=(jax.sharding.AxisType.Auto,))
+    lecun, spec = nnx.initializers.lecun_normal(), jax.sharding.PartitionSpec
+    inputs = nnx.with_partitioning(lecun, (None, "model", None))
+    out = nnx.with_partitioning(lecun, ("model", None, None))
+    with jax.set_mesh(mesh):
+        options = {"kernel_init": inputs, "out_kernel_init": out, "rngs": nnx.Rngs(0)}
+        pool = attnpool_flax.MultiHeadAttentionPool(num_heads=2, in_features=4, **options)
+        assert pool.value_kernel[...].sharding.spec == spec(None, "model", None)
+        assert pool.out_kernel[...].sharding.spec == spec("model", None, None)
+        with pytest.raises(
+            ValueError, match=r"^MAPHead: `mlp_kernel` has the shape \(4, 6\), but its initializer names 3"
+        ):
+            attnpool_flax.MAPHead(num_heads=2, in_features=4, hidden_features=6, **options)
+        two = nnx.with_partitioning(lecun, (None, "model"))
+        with pytest.raises(
+            ValueError, match=r"^AdditiveAttentionPool: `out_kernel` has the shape \(6,\), but its init"
+        ):
+            attnpool_flax.AdditiveAttentionPool(4, 6, kernel_init=two, rngs=nnx.Rngs(0))
+    boxed = linen.MultiHeadAttentionPool(
+        num_heads=2,
+        kernel_init=nn.with_partitioning(lecun, (None, "model", None)),
+        out_kernel_init=nn.with_partitioning(lecun, ("model", None, None)),
+    ).init(jax.random.key(0), jnp.ones((5, 4)))
+    specs = nn.get_partition_spec(boxed)["params"]
+    assert (specs["key_kernel"], specs["out_kernel"]) == (spec(None, "model", None), spec("model", None, None))

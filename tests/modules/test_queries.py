@@ -19,10 +19,8 @@ QUERYING = [
 
 
 def with_queries(case, count):
-    sizes, linen_sizes = ({**given, "num_queries": count} for given in (case.sizes, case.linen_sizes))
-    return replace(
-        case, sizes=sizes, linen_sizes=linen_sizes, shapes=case.shapes | {"query": (1, *case.shapes["query"][1:])}
-    )
+    shapes = case.shapes | {"query": (1, *case.shapes["query"][1:])}
+    return replace(case, sizes=case.sizes | {"num_queries": count}, shapes=shapes)
 
 
 def dropped(case, found):

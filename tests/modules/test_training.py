@@ -1,6 +1,5 @@
 """Checkpoints pass between NNX and Linen, and models with modules in them learn."""
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +10,6 @@ from flax import nnx
 from modules.cases import CASES, NNX, Linen, deterministic, same_bits
 
 import attnpool_flax
-from attnpool_flax import linen
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "kernels" in case.title], ids=str)
@@ -39,15 +37,6 @@ class Head(nnx.Module):
 
     def __call__(self, x, mask):
         return self.project(self.pool(x, mask))[..., 0]
-
-
-class LinenHead(nn.Module):
-    """The same for Linen."""
-
-    @nn.compact
-    def __call__(self, x, mask, *, deterministic):
-        pooled = linen.AttentionPool(qk_features=6, dropout_rate=0.25)(x, mask, deterministic=deterministic)
-        return nn.Dense(1)(pooled)[..., 0]
 
 
 def marked_tokens():
@@ -80,24 +69,3 @@ def test_an_nnx_model_learns_which_token_counts():
         step(model, optimizer)
     model.eval()
     assert loss(model) < before / 2
-
-
-@pytest.mark.thorough
-def test_a_linen_model_learns_which_token_counts():
-    x, mask, target = marked_tokens()
-    model, optimizer = LinenHead(), optax.sgd(2.0**-4)
-    variables = model.init(jax.random.key(0), x, mask, deterministic=True)
-
-    def loss(variables, **how):
-        return jnp.mean((model.apply(variables, x, mask, **how) - target) ** 2)
-
-    @jax.jit
-    def step(variables, state, key):
-        gradient = jax.grad(loss)(variables, deterministic=False, rngs={"dropout": key})
-        updates, state = optimizer.update(gradient, state)
-        return optax.apply_updates(variables, updates), state
-
-    before, state = loss(variables, deterministic=True), optimizer.init(variables)
-    for key in jax.random.split(jax.random.key(1), 100):
-        variables, state = step(variables, state, key)
-    assert loss(variables, deterministic=True) < before / 2

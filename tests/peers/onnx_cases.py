@@ -16,8 +16,6 @@ from onnx.reference.ops.op_attention import _compute_attention
 
 from attnpool_ref.conformance.checks import tolerances
 
-SCORES, CAPPED, BIASED, WEIGHTS = range(4)  # what `qk_matmul_output_mode` asks for
-
 
 @dataclass(frozen=True)
 class Case:
@@ -51,11 +49,6 @@ class Case:
         """A float, or None for one over the root of the width."""
         return self.attributes.get("scale")
 
-    @property
-    def wants(self):
-        """What the output `qk_matmul_output` shows, or None."""
-        return self.attributes.get("qk_matmul_output_mode", SCORES) if "qk_matmul_output" in self.outputs else None
-
 
 def _arrays(names, arrays):
     return dict(zip([name for name in names if name], arrays, strict=True))
@@ -81,11 +74,10 @@ def cases():
 
 
 def in_float64(case):
-    """Its outputs by ONNX's reference implementation on the same inputs in float64: (Y, qk_matmul_output)."""
+    """Its result by ONNX's reference implementation on the same inputs in float64."""
     wide = {name: x.astype(np.float64) if x.dtype.name in tolerances.EPSILON else x for name, x in case.inputs.items()}
     options = {name: value for name, value in case.attributes.items() if name != "softmax_precision"}
-    result, _, _, scores = _compute_attention(**wide, **options)
-    return result, scores
+    return _compute_attention(**wide, **options)[0]
 
 
 @dataclass(frozen=True)

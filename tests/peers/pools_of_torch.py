@@ -46,21 +46,6 @@ def noise():
 
 
 CASES = [
-    *(
-        Case(
-            f"torch.std, correction={ddof}",
-            X,
-            each(lambda x, ddof=ddof: x.std(0, correction=ddof)),
-            lambda package, arrays, ddof=ddof: package.std_pooling(arrays["x"], MASK, ddof=ddof),
-        )
-        for ddof in (0, 1)
-    ),
-    Case(
-        "torch.quantile",
-        X,
-        each(lambda x: x.quantile(0.3, 0)),
-        lambda package, arrays: package.quantile_pooling(arrays["x"], MASK, 0.3),
-    ),
     Case(
         "torch.topk",
         X,

@@ -1,4 +1,4 @@
-"""docs/judging.md and docs/embedding.md, from the first command to the last: every output is what the pages show."""
+"""docs/judging.md, docs/embedding.md and the first page's check of a function: every output is what the pages show."""
 
 import re
 import shlex
@@ -9,8 +9,11 @@ import tomllib
 import pytest
 from documents import ROOT, assert_shown_is_printed, blocks, blocks_of, own_files
 
-GUIDE, IN_TESTS = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("judging", "embedding"))
-BLOCKS = blocks(GUIDE)
+FIRST, GUIDE, IN_TESTS = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("index", "judging", "embedding")
+)
+FIRST = FIRST.split("{tab-item} Check your own code\n")[1].split("{tab-item}")[0]
+BLOCKS = blocks(FIRST) + blocks(GUIDE)
 FOLLOWED = [  # the one command of a block, and the output that the next block shows, if it is one
     (text.strip().replace("\\\n", ""), shown if kind == "text" else "")
     for (language, text), (kind, shown) in zip(BLOCKS, [*BLOCKS[1:], ("", "")], strict=True)
@@ -20,7 +23,7 @@ FOLLOWED = [  # the one command of a block, and the output that the next block s
 
 @pytest.fixture
 def folder(tmp_path):
-    for name, text in own_files(GUIDE + IN_TESTS).items():
+    for name, text in own_files(FIRST + GUIDE + IN_TESTS).items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -31,8 +34,8 @@ def run(folder, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.parametrize(("command", "shown"), FOLLOWED, ids=["as written", "mended", "linear", "waived"])
-def test_the_checker_prints_what_the_guide_shows(command, shown, folder):
+@pytest.mark.parametrize(("command", "shown"), FOLLOWED, ids=["first page", "as written", "mended", "linear", "waived"])
+def test_the_checker_prints_what_the_pages_show(command, shown, folder):
     result = run(folder, "attnpool_ref", *shlex.split(command)[1:])
     assert result.returncode == (0 if "passed" in shown else 1), result.stderr
     assert shown

@@ -1,15 +1,13 @@
-"""The public interface as a list of lines, which ``interface.txt`` keeps: names, paths, signatures, options, keys, fields.
+"""The public interface that the stubs do not show, as lines that ``interface.txt`` keeps: options, keys, fields, paths of classes.
 
 ``python tests/repo/interface.py`` writes the list again. A line that goes is a change that breaks somebody's code.
 """
 
-import ast
 import importlib
 import importlib.metadata
 import inspect
 import json
 import re
-import types
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,23 +24,13 @@ from attnpool_ref import conformance, streaming
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 STORED = Path(__file__).with_name("interface.txt")
-NAMESPACES = (
-    "attnpool_ref",
-    "attnpool_ref.conformance",
-    "attnpool_ref.conformance.formats",
-    "attnpool_ref.formats",
-    "attnpool_flax",
-    "attnpool_flax.linen",
-)
-PAGES = ("README.md", "docs/*.md", "docs/notebooks/*.md", "docs/decisions/*.md")
-CODE = ("examples/*.py", "tests/typing/*.py")
+NAMESPACES = ("attnpool_ref.conformance", "attnpool_ref.conformance.formats", "attnpool_ref.formats")  # without stubs
 
 
 def interface():
     """All lines, sorted."""
-    parts = (names, imported_paths, entry_points, command_options, report_keys, states, parameters, classes)
+    parts = (names, entry_points, command_options, report_keys, states, parameters, classes)
     return sorted({line for part in parts for line in part()})
 
 
@@ -63,22 +51,6 @@ def signature(function):
         return ""
     plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
     return re.sub(r"=<[^,]*>", "=...", str(inspect.Signature(plain)))
-
-
-def imported_paths():
-    """Each path of the packages that a page, an example or a test of types imports."""
-    texts = [path.read_text() for pattern in CODE for path in ROOT.glob(pattern)]
-    for path in (path for pattern in PAGES for path in ROOT.glob(pattern)):
-        blocks = re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
-        texts += [block for block in blocks if "import " in block]
-    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
-        if isinstance(node, ast.Import):
-            found = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            found = [f"{node.module}.{alias.name}".removesuffix(".*") for alias in node.names]
-        else:
-            continue
-        yield from (f"import: {name}" for name in found if re.match("(attnpool|pytest_attnpool)", name))
 
 
 def entry_points():
@@ -155,18 +127,6 @@ def classes():
                 yield f"class: {value.__module__}.{value.__qualname__}"
     for kind in (*kinds(), *streaming.KINDS.values()):
         yield f"class: {kind.__module__}.{kind.__qualname__}"
-
-
-def resolved(path):
-    """The object at a dotted path."""
-    found: types.ModuleType | None = None
-    for part in path.split("."):
-        whole = part if found is None else f"{found.__name__}.{part}"
-        if found is not None and hasattr(found, part):
-            found = getattr(found, part)
-        else:
-            found = importlib.import_module(whole)
-    return found
 
 
 if __name__ == "__main__":

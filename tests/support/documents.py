@@ -25,6 +25,11 @@ def python_blocks(page):
     return blocks_of(page, "python")
 
 
+def section(page, title):
+    """Returns the text under a heading of the second level."""
+    return page.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
 def shell_lines(page):
     """Returns the shell commands of a page."""
     return [line for text in blocks_of(page, "sh") for line in text.splitlines()]

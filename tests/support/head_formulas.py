@@ -74,11 +74,6 @@ def attentive_probe(package, x, mask=None, *, variant="vjepa", query, epsilon=1e
     return _perceptron(package, np.add(query, pooled), parameters, "mlp_norm", epsilon=epsilon), weights
 
 
-def capi(package, x, mask=None, **parameters):
-    """Computes CAPI's probe: AIM's without its normalization, with biases of keys and values."""
-    return np.mean(package.multi_head_attention_pooling(x, mask, **_heads(parameters)), -2)
-
-
 def simpool(package, x, mask=None, *, query_kernel, key_kernel, epsilon=1e-6):
     """Computes SimPool without its power: the mean is the query, normalized tokens are keys and values as they are."""
     width, heads = key_kernel.shape[0], key_kernel.shape[1]

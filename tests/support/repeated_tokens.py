@@ -48,6 +48,8 @@ class LargeCase:
 
     def __init__(self, row, function, title="", many=False):
         title, names, options = way(row, title)
+        if "reduction" in row.options:
+            names = tuple(dict.fromkeys([*names, "scale"]))
         self.subject = OneProgram(row, function)
         axes = _token_axes(row)
         of_pairs = {"n", "m"} <= axes or {"T", "J"} <= axes

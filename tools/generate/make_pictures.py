@@ -2,17 +2,15 @@
 
 from pathlib import Path
 
-from pictures import batch, families, heat, layouts, sentences, speed, terminal
+from pictures import batch, heat, layouts, sentences, speed
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
 PICTURES = {
     "batch": batch.draw,
-    "families": families.draw,
     "heat": heat.draw,
     "layouts": layouts.draw,
     "sentences": sentences.draw,
     "speed": speed.draw,
-    "terminal": terminal.draw,
 }
 """Functions that draw the files."""
 

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from module_stubs import module_stub
+from module_stubs import arguments, entries, module_stub, overloads, result_type
 
 from attnpool_flax.call.states import kinds as kinds_in_jax
 from attnpool_flax.modules import formats
@@ -155,35 +155,19 @@ def _finalize(function, language):
 def _function(row, signature, language):
     if row.state:
         return _definition(row, signature, _kind(row))
-    pooled = _result(row.results, language.mask_result if row.name.endswith("_to_mask") else language.result)
+    pooled = result_type(row.results, language.mask_result if row.name.endswith("_to_mask") else language.result)
     if not row.weights:
         return _definition(row, signature, pooled)
-    both = f"tuple[{pooled}, {_result(row.weight_results, language.result)}]"
-    return "\n".join(
-        "@overload\n" + _definition(row, signature, result, annotation)
-        for annotation, result in (("Literal[False]", pooled), ("Literal[True]", both), ("bool", f"{pooled} | {both}"))
-    )
+    kinds = overloads(pooled, result_type(row.weight_results, language.result))
+    return "\n".join("@overload\n" + _definition(row, signature, result, flag) for flag, result in kinds)
 
 
-def _definition(row, signature, result, weights_annotation="bool"):
-    parameters, keyword_only = [], False
-    for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
-            parameters.append("*")
-            keyword_only = True
-        text = f"{parameter.name}: {_annotation(row, parameter, weights_annotation)}"
-        # Overloads for True and for any bool have no default, because a call without the argument has another overload.
-        if parameter.default is not parameter.empty and not (
-            parameter.name == "return_weights" and weights_annotation != "Literal[False]"
-        ):
-            text += f" = {parameter.default!r}"
-        parameters.append(text)
-    return f"def {row.name}({', '.join(parameters)}) -> {result}: ..."
+def _definition(row, signature, result, of_weights="bool"):
+    found = entries(signature, lambda parameter: _annotation(row, parameter), of_weights)
+    return f"def {row.name}({arguments(found)}) -> {result}: ..."
 
 
-def _annotation(row, parameter, weights_annotation):
-    if parameter.name == "return_weights":
-        return weights_annotation
+def _annotation(row, parameter):
     if parameter.name in OF_JAX:
         return OF_JAX[parameter.name]
     if parameter.name in row.options:
@@ -194,11 +178,6 @@ def _annotation(row, parameter, weights_annotation):
         return f"Literal[{', '.join(map(repr, allowed))}]{or_function}"
     argument = row.arguments[parameter.name]
     return "ArrayLike | None" if argument.optional or parameter.default is None else "ArrayLike"
-
-
-def _result(results, array):
-    """Returns the type of a result: an array, or a tuple of several."""
-    return array if len(results) == 1 else f"tuple[{', '.join([array] * len(results))}]"
 
 
 def _formatted(text):
@@ -229,18 +208,18 @@ def judge_stub():
 
 
 def _option_signature(function, result):
-    parts = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            parts.append("**calls: Unpack[Calls]")
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
-            parts.append("*")
-        known = TYPES_OF_JUDGE.get(parameter.name)
-        annotation = known or inspect.formatannotation(parameter.annotation).replace("collections.abc.", "")
-        default = "" if parameter.default is parameter.empty else " = ..."
-        parts.append(f"{parameter.name}: {annotation}{default}")
-    return f"def {function.__name__}({', '.join(parts)}) -> {result}: ..."
+    *parameters, _ = inspect.signature(function).parameters.values()  # the last one is **calls
+    found = [
+        (
+            parameter.name,
+            TYPES_OF_JUDGE.get(parameter.name)
+            or inspect.formatannotation(parameter.annotation).replace("collections.abc.", ""),
+            None if parameter.default is parameter.empty else "...",
+            parameter.kind is parameter.KEYWORD_ONLY,
+        )
+        for parameter in parameters
+    ]
+    return f"def {function.__name__}({arguments(found)}, **calls: Unpack[Calls]) -> {result}: ..."
 
 
 if __name__ == "__main__":

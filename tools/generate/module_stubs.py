@@ -57,7 +57,7 @@ def _module(name, kind, linen):
         lines.append(textwrap.indent(f'"""{inspect.getdoc(kind)}"""', "    "))
     constructor = _constructor(name, kind, linen)
     lines += [f"    {attribute}: {annotation}" for attribute, annotation in _attributes(name, constructor, linen)]
-    lines.append(f"    def __init__({_arguments(constructor)}) -> None: ...")
+    lines.append(f"    def __init__(self, {arguments(constructor)}) -> None: ...")
     return "\n".join([*lines, *_calls(name, kind)])
 
 
@@ -115,44 +115,52 @@ def _attributes(name, constructor, linen):
 
 def _calls(name, kind):
     """Yields the call, or its overloads by ``return_weights``."""
-    row = table.get(SPECS[name].function)
-    pooled, weights = _result(row.results), _result(row.weight_results)
-    parameters = [each for each in inspect.signature(kind.__call__).parameters.values() if each.name != "self"]
-    arguments = [
-        (
-            parameter.name,
-            _call_type(parameter),
-            None if parameter.default is parameter.empty else repr(parameter.default),
-            parameter.kind is parameter.KEYWORD_ONLY,
-        )
-        for parameter in parameters
-    ]
-    if not any(parameter.name == "return_weights" for parameter in parameters):
-        yield f"    def __call__({_arguments(arguments)}) -> {pooled}: ..."
+    row, signature = table.get(SPECS[name].function), inspect.signature(kind.__call__)
+    pooled = result_type(row.results)
+    if "return_weights" not in signature.parameters:
+        yield f"    def __call__({arguments(entries(signature, _call_type))}) -> {pooled}: ..."
         return
-    both = f"tuple[{pooled}, {weights}]"
-    for flag, result in (("Literal[False]", pooled), ("Literal[True]", both), ("bool", f"{pooled} | {both}")):
-        default = "False" if flag == "Literal[False]" else None
-        chosen = [
-            ("return_weights", flag, default, True) if each[0] == "return_weights" else each for each in arguments
-        ]
-        yield f"    @overload\n    def __call__({_arguments(chosen)}) -> {result}: ..."
+    for flag, result in overloads(pooled, result_type(row.weight_results)):
+        yield f"    @overload\n    def __call__({arguments(entries(signature, _call_type, flag))}) -> {result}: ..."
 
 
 def _call_type(parameter):
+    if parameter.name == "self":
+        return ""
     return OF_CALL.get(parameter.name, "ArrayLike" if parameter.default is parameter.empty else "ArrayLike | None")
 
 
-def _result(results):
-    return "Array" if len(results) == 1 else f"tuple[{', '.join(['Array'] * len(results))}]"
+def result_type(results, array="Array"):
+    """Returns the type of a result: an array, or a tuple of several."""
+    return array if len(results) == 1 else f"tuple[{', '.join([array] * len(results))}]"
 
 
-def _arguments(arguments):
+def overloads(pooled, weights):
+    """Returns (annotation of ``return_weights``, type of the result) of each overload of a function."""
+    both = f"tuple[{pooled}, {weights}]"
+    return ("Literal[False]", pooled), ("Literal[True]", both), ("bool", f"{pooled} | {both}")
+
+
+def entries(signature, type_of, of_weights="bool"):
+    """Yields (argument, annotation, default or None, keyword-only) of each argument of a signature.
+
+    Overloads for True and for any bool have no default, because a call without the argument has another overload.
+    """
+    for parameter in signature.parameters.values():
+        is_flag = parameter.name == "return_weights"
+        default = None if parameter.default is parameter.empty else repr(parameter.default)
+        default = None if is_flag and of_weights in ("Literal[True]", "bool") else default
+        annotation = of_weights if is_flag else type_of(parameter)
+        yield parameter.name, annotation, default, parameter.kind is parameter.KEYWORD_ONLY
+
+
+def arguments(found):
     """Returns arguments as the text of a signature."""
-    parts, keyword_only = ["self"], False
-    for name, annotation, default, only in arguments:
+    parts, keyword_only = [], False
+    for name, annotation, default, only in found:
         if only and not keyword_only:
             parts.append("*")
             keyword_only = True
-        parts.append(f"{name}: {annotation}" + ("" if default is None else f" = {default}"))
+        typed = f"{name}: {annotation}" if annotation else name
+        parts.append(typed if default is None else f"{typed} = {default}")
     return ", ".join(parts)

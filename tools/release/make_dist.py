@@ -98,7 +98,7 @@ def try_wheel(steps, wheel, folder, quick):
     empty.mkdir()
     install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[all,test]"]
     if steps.run("install the wheel", install):
-        readme = [python, ROOT / "tools" / "studies" / "readme_walk.py", "--here"]
+        readme = [python, ROOT / "tools" / "studies" / "readme_walk.py"]
         steps.run("the README with the wheel", readme, cwd=empty)
         check = [python.with_name("attnpool"), "check", "--quick", "--only", "mean_pooling"]
         steps.run("attnpool check with the wheel", check, cwd=empty)

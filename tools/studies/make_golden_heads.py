@@ -2,7 +2,7 @@
 
 It runs once: the tests read the files and need none of the originals. It needs torch, transformers, timm,
 open_clip_torch, speechbrain, flax, keras, equinox and dm-haiku, and a folder with checkouts of repositories that are
-not packages: CLIP, CONCH, CLAM, AttentionDeepMIL, big_vision, jepa, vjepa2, ml-aim, wespeaker. If a file of these
+not packages: CLIP, CONCH, CLAM, AttentionDeepMIL, big_vision, jepa, vjepa2, ml-aim, wespeaker, perception_models. If a file of these
 cannot be imported without more packages, only the needed class is read from it.
 
 ``--only WORD`` makes only the files whose names contain WORD.

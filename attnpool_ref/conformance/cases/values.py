@@ -40,14 +40,15 @@ def extremes(main):
         yield main.with_values(f"`{key}` 16 times as large", **{key: 16 * values[key]})
     elif "scale" in main.given("number"):
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
-        yield main.with_values("scores below -1e9", **(low | {"scale": np.float64(-1e10)}))
+        case = main.with_values("scores below -1e9", **(low | {"scale": np.float64(-1e10)}))
+        yield _without(case, "sink")  # beside a sink all weights would be 0
     elif main.given("parameter") and main.given("mask"):
         low = {k: np.abs(values[k]) for k in main.given("data")}
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
     if values.get("weights") is not None:  # their size cancels, unless an epsilon is added to their sum
         yield main.with_values("weights of 1e-30", weights=2.0**-100 * values["weights"])
         if "x" in values and main.axes["x"][-2] in SEQUENCES:
-            yield idle(main)
+            yield from idle(main)
     if not main.row.norms and not main.row.unit and "scores" not in values and main.given("data"):
         large = main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
         yield large
@@ -55,6 +56,12 @@ def extremes(main):
         names = [key for key, value in values.items() if value is not None]
         if "identity" in main.row.options.get("activation", ()) and legal(main.row, names, unbounded) == names:
             yield replace(large, title=f"{large.title}, as they are", options=unbounded)
+
+
+def _without(case, key):
+    """Returns the case without an argument."""
+    values = {name: None if name == key else value for name, value in case.values.items()}
+    return replace(case, values=values, axes={name: axes for name, axes in case.axes.items() if name != key})
 
 
 HUGE = 2.0**34
@@ -101,15 +108,19 @@ def huge(main):
 
 
 def idle(main):
-    """Returns a case with weights of 0 at tokens far larger than all others.
+    """Yields cases with weights of 0 at tokens far larger than all others: at the first one, and at every third one.
 
     These tokens must not affect how an implementation scales or shifts the others.
     """
     weights, x = main.values["weights"], main.values["x"]
-    of_tokens = np.arange(x.shape[-2]) % 3 == 2  # not the first, which may be the only real one
     by_channel = main.axes["weights"][-1] not in SEQUENCES
-    weights = np.where(of_tokens[:, None] if by_channel else of_tokens, 0, np.abs(weights))
-    return main.with_values("large tokens of weight 0", weights=weights, x=np.where(of_tokens[:, None], 2.0**40, x))
+    for title, period, place in (
+        ("large tokens of weight 0", 3, 2),
+        ("a large first token of weight 0", x.shape[-2], 0),
+    ):
+        of_tokens = np.arange(x.shape[-2]) % max(period, 1) == place
+        without = np.where(of_tokens[:, None] if by_channel else of_tokens, 0, np.abs(weights))
+        yield main.with_values(title, weights=without, x=np.where(of_tokens[:, None], 2.0**40, x))
 
 
 def at_right_angles(main):

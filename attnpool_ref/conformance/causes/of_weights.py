@@ -111,9 +111,9 @@ def multiplied(a, scores, real, axis=-1):
 
 @mistake(NOT_AGAIN, softmax, raw=BOTH)
 @mistake(NOT_AGAIN, normalize, raw=BOTH)
-def masked_afterwards(a, scores, real, how=-1):
+def masked_afterwards(a, scores, real, how=-1, *sink):
     """The weights of padding are set to 0 after the normalizer, whose axis or name is ``how``."""
-    return np.where(real, a.right(scores, np.ones_like(real), how), 0)
+    return np.where(real, a.right(scores, np.ones_like(real), how, *sink), 0)
 
 
 @mistake(lambda row: MULTIPLIED if "scores" in row.arguments else SCORE_0, softmax, raw=ALWAYS)
@@ -123,9 +123,9 @@ def multiplied_and_zeroed(a, scores, real, axis=-1):
 
 
 @mistake(MULTIPLIED, normalize, raw=BOTH)
-def multiplied_before(a, scores, real, name):
+def multiplied_before(a, scores, real, name, *sink):
     """The scores of padding are 0 before any normalizer."""
-    return np.where(real, a.right(np.where(real, scores, 0), np.ones_like(real), name), 0)
+    return np.where(real, a.right(np.where(real, scores, 0), np.ones_like(real), name, *sink), 0)
 
 
 @mistake(OVER_BATCH, softmax)
@@ -357,9 +357,9 @@ def logarithm_of_an_epsilon(a, scores, real, axis=-1):
 
 
 @mistake(STAND_IN, normalize, numbers=FILLS, raw=BOTH)
-def filled_before(a, scores, real, name):
+def filled_before(a, scores, real, name, *sink):
     """The scores of padding are a number before any normalizer."""
-    return a.right(np.where(real, scores, a.number), np.ones_like(real), name)
+    return a.right(np.where(real, scores, a.number), np.ones_like(real), name, *sink)
 
 
 # Fully masked rows

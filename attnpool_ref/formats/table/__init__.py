@@ -1,6 +1,6 @@
 """Table of the formats, in the order of the documentation.
 
-A new format of trained heads needs three edits by hand:
+A new format of trained heads needs two edits by hand:
 
 * A row in a file of this folder: keys, shapes, layouts, and the options that no file contains. Everything else follows from
   it (docs/decisions/0011-formats-are-rows.md).
@@ -8,7 +8,6 @@ A new format of trained heads needs three edits by hand:
   are all different. ``tools/studies/make_golden_heads.py`` writes its file in ``tests/formats/golden/``, and
   ``tools/studies/golden_differences.py`` prints how much the oracle differs from each original. If the library can be
   installed, ``make peers`` also tests the row with other weights.
-* A function in ``tests/formats/mistakes.py`` for each mistake that a loader can make in this format only.
 """
 
 from attnpool_ref.formats import sentences

@@ -8,6 +8,7 @@ from attnpool_ref.formats.row import (
     GIVEN,
     KERNELS,
     LEADING,
+    LINEAR,
     LINEAR_INTO_HEADS,
     LINEAR_OUT_OF_HEADS,
     PERCEPTRON,
@@ -107,6 +108,29 @@ TIMM_LATENT = Format(
         "k_norm.": "a norm per head (`qk_norm`)",
         "pos_embed": "positions of its own (`pos_embed='abs'`)",
     },
+)
+
+PERCEPTION_ENCODER = Format(
+    "perception_encoder",
+    title="the head of Perception Encoder (PE-Core)",
+    source="facebookresearch/perception_models 3e352cc, core/vision_encoder/pe.py, AttentionPooling",
+    module="MAPHead",
+    verified="6.5e-16, without padding, because the original has no mask",
+    usual="visual.attn_pool.",
+    notes="The image towers of PE-Core have 8 heads in this layer, whatever their own number. The projection after it, `proj`, is not part of the head. The image tower drops the axis of the query: compare `result[..., 0, :]` with its `_pool`.",
+    forms=one_form(
+        Tensor("probe", "1 1 d", ("query",), LEADING),
+        Tensor("attn.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS),
+        Tensor("attn.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS),
+        *linear("attn.out_proj", "d d", LINEAR_OUT_OF_HEADS, "out_"),
+        *norm("layernorm", "d"),
+        *linear("mlp.c_fc", "f d", LINEAR, "mlp_"),
+        *linear("mlp.c_proj", "d f", LINEAR, "mlp_out_"),
+    ),
+    sizes=_MAP_SIZES,
+    num_heads=GIVEN,
+    epsilon=1e-5,
+    activation="gelu",
 )
 
 CLIP = Format(
@@ -301,4 +325,4 @@ AIM = Format(
     refused={"k.bias": "biases in AIM's probe (`qkv_bias`)", "v.bias": "biases in AIM's probe (`qkv_bias`)"},
 )
 
-ROWS = (SIGLIP, SIGLIP_BV, TIMM_LATENT, CLIP, TIMM_POOL2D, COCA, VJEPA, VJEPA2_HF, AIM)
+ROWS = (SIGLIP, SIGLIP_BV, TIMM_LATENT, PERCEPTION_ENCODER, CLIP, TIMM_POOL2D, COCA, VJEPA, VJEPA2_HF, AIM)

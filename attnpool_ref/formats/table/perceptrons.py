@@ -27,12 +27,12 @@ def _bag_forms(hidden, out, gate=None, bare=False):
 
 CLAM = Format(
     "clam",
-    title="the attention of CLAM, gated or not, without CLAM's first layer (`attention_net.0`, then ReLU)",
+    title="the attention of CLAM and of MIL-Lab (FEATHER), gated or not, without CLAM's first layer (`attention_net.0`, then ReLU)",
     source="mahmoodlab/CLAM 53e2409, models/model_clam.py",
     module="AdditiveAttentionPool",
     verified="3.0e-16, without padding, because the original has no mask",
     usual="attention_net.3.",
-    notes="The tokens to pass are the output of `attention_net.0` and ReLU, which are not part of the head. If `.module` was removed from the keys of the file, as CLAM's evaluation does (without a gate), pass the prefix, `attention_net.3.`: `load` does not search for such short keys. For CLAM_SB, which has one attention map whatever the number of classes, the result is [B, d] (the original's is [1, d], because it takes one bag). For CLAM_MB with K classes it is [B, K, d].",
+    notes="MIL-Lab's ABMIL, such as FEATHER, has the same tensors under `global_attn.`; the tokens to pass there are the output of `patch_embed`. The tokens to pass are the output of `attention_net.0` and ReLU, which are not part of the head. If `.module` was removed from the keys of the file, as CLAM's evaluation does (without a gate), pass the prefix, `attention_net.3.`: `load` does not search for such short keys. For CLAM_SB, which has one attention map whatever the number of classes, the result is [B, d] (the original's is [1, d], because it takes one bag). For CLAM_MB with K classes it is [B, K, d].",
     forms=(
         *_bag_forms("attention_a.0", "attention_c", gate="attention_b.0"),
         *_bag_forms("module.0", "module.2"),

@@ -4,45 +4,11 @@ Most are found in notebooks and libraries. Each is a NumPy function with the sig
 right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this folder fails when one survives.
 """
 
-from conformance.mutants import (
-    additive,
-    attention,
-    decomposition,
-    finite,
-    layers,
-    masks,
-    means,
-    normalizers,
-    pairs,
-    pooling,
-    readouts,
-    relations,
-    scores,
-    segments,
-    statistics,
-    streaming,
-)
-
-FAMILIES = (
-    masks,
-    normalizers,
-    scores,
-    attention,
-    pooling,
-    means,
-    statistics,
-    additive,
-    readouts,
-    layers,
-    segments,
-    pairs,
-    decomposition,
-    finite,
-    relations,
-    streaming,
-)
+import importlib
+import pkgutil
 
 MUTANTS: dict = {}
-for family in FAMILIES:
-    for row, mistakes in family.MUTANTS.items():
-        MUTANTS[row] = MUTANTS.get(row, {}) | mistakes
+for _file in pkgutil.iter_modules(__path__):
+    _family = importlib.import_module(f"{__name__}.{_file.name}")
+    for _row, _mistakes in getattr(_family, "MUTANTS", {}).items():
+        MUTANTS[_row] = MUTANTS.get(_row, {}) | _mistakes

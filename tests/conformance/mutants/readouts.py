@@ -1,11 +1,73 @@
 """Mistakes in readouts."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, halves_swapped, over_the_padded_length
 
 import attnpool_ref as ref
+from attnpool_ref.primitives import mean
 
-MUTANTS = Mistakes()
+
+def _vlad(a, centers, norms):
+    """VLAD as sums of tokens less sums of centres."""
+    _, weights = a.oracle(return_weights=True)
+    x = a.zeroed
+    raw = np.swapaxes(weights, -1, -2) @ x - np.sum(weights, -2)[..., None] * centers
+    return a.returns(norms(raw) if a.normalize else raw, weights)
+
+
+def _whole(raw):
+    return ref.l2_normalize(raw.reshape(*raw.shape[:-2], -1)).reshape(raw.shape)
+
+
+def _other_gates(kernel):
+    i, f, g, o = np.split(kernel, 4, -1)
+    return np.concatenate([i, f, o, g], -1)
+
+
+MUTANTS = Mistakes(
+    latent_attention_pooling={
+        "latent: the mean over the padded length": lambda a: a.exchanged(mean, over_the_padded_length),
+        "latent: zeros for padding, and then what the map makes of them": lambda a: a.oracle(x=a.zeroed, mask=None),
+        "latent: scaled by the width of all heads": lambda a: a.oracle(
+            query_kernel=a.query_kernel * a.query_kernel.shape[1] ** -0.5
+        ),
+        "latent: the gelu of the other half": lambda a: a.mapped(mlp_kernel=halves_swapped, mlp_bias=halves_swapped),
+    },
+    set2set_pooling={
+        "set2set: one step too few": lambda a: (
+            a.oracle(num_steps=max(a.num_steps - 1, 1)) if a.num_steps > 1 else a.oracle(num_steps=2)
+        ),
+        "set2set: padding is a token of zeros": lambda a: a.oracle(x=a.zeroed, mask=None),
+        "set2set: the gates in another order": lambda a: a.mapped(
+            input_kernel=_other_gates, recurrent_kernel=_other_gates, bias=_other_gates
+        ),
+        "set2set: what was read is forgotten": lambda a: a.mapped(
+            input_kernel=lambda kernel: np.where(np.arange(len(kernel))[:, None] < len(kernel) // 2, kernel, 0)
+        ),
+        "set2set: the halves the other way round": lambda a: a.changed(halves_swapped),
+    },
+    vlad_pooling={
+        "vlad: the norm of the whole alone": lambda a: _vlad(a, a.centers, _whole),
+        "vlad: the norm of each cluster alone": lambda a: _vlad(a, a.centers, ref.l2_normalize),
+        "vlad: padding is a token of zeros": lambda a: a.returns(
+            a.oracle(x=a.zeroed, mask=None), a.oracle(return_weights=True)[1]
+        ),
+        "vlad: the ghosts are left out of the softmax": lambda a: a.mapped(
+            assign_kernel=lambda kernel: kernel[:, : len(a.centers)], assign_bias=lambda bias: bias[: len(a.centers)]
+        ),
+        "vlad: the ghosts come first": lambda a: a.mapped(
+            **dict.fromkeys(("assign_kernel", "assign_bias"), lambda x: np.roll(x, x.shape[-1] - len(a.centers), -1))
+        ),
+    },
+    gated_sum_pooling={
+        "gated sum: padding is a token of zeros": lambda a: a.oracle(x=a.zeroed, mask=None),
+        "gated sum: the gate and the value exchanged": lambda a: a.oracle(
+            gate_kernel=a.value_kernel, value_kernel=a.gate_kernel, gate_bias=a.value_bias, value_bias=a.gate_bias
+        ),
+        "gated sum: the mean": lambda a: a.oracle() / np.maximum(np.sum(a.mask, -1), 1)[..., None],
+        "gated sum: the paper's outer tanh": lambda a: np.tanh(a.oracle()),
+    },
+)
 
 
 @MUTANTS.of("latent_attention_pooling", "latent: the latents ask the tokens")
@@ -22,125 +84,12 @@ def latents_ask_the_tokens(a):
     return np.reshape(parts, (*a.x.shape[:-2], width))
 
 
-@MUTANTS.of("latent_attention_pooling", "latent: the mean over the padded length")
-def latent_mean_over_the_padded_length(a):
-    return a.oracle() * np.mean(a.mask, -1)[..., None] if a.mask.shape[-1] else a.oracle()
-
-
-@MUTANTS.of("latent_attention_pooling", "latent: zeros for padding, and then what the map makes of them")
-def latent_maps_padding(a):
-    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None)
-
-
-@MUTANTS.of("latent_attention_pooling", "latent: the latents without their norm")
-def latents_scaled(a):
-    scale = np.ones(a.latents.shape[-1]) if a.latent_norm_scale is None else a.latent_norm_scale
-    return a.oracle(latent_norm_scale=scale * np.std(a.latents))
-
-
-@MUTANTS.of("latent_attention_pooling", "latent: the gelu of the other half")
-def latent_gelu_of_the_other_half(a):
-    halves = {
-        key: None if value is None else np.roll(value, value.shape[-1] // 2, -1)
-        for key, value in (("mlp_kernel", a.mlp_kernel), ("mlp_bias", a.mlp_bias))
-    }
-    return a.oracle(**halves)
-
-
-@MUTANTS.of("latent_attention_pooling", "latent: scaled by the width of all heads")
-def latent_scaled_by_all_heads(a):
-    return a.oracle(query_kernel=a.query_kernel * a.query_kernel.shape[1] ** -0.5)
-
-
-@MUTANTS.of("set2set_pooling", "set2set: one step too few")
-def set2set_one_step_less(a):
-    return a.oracle(num_steps=max(a.num_steps - 1, 1)) if a.num_steps > 1 else a.oracle(num_steps=2)
-
-
-@MUTANTS.of("set2set_pooling", "set2set: the gates in another order")
-def set2set_other_gates(a):
-    def turned(kernel):
-        i, f, g, o = np.split(kernel, 4, -1)
-        return np.concatenate([i, f, o, g], -1)
-
-    kernels = {key: turned(getattr(a, key)) for key in ("input_kernel", "recurrent_kernel", "bias")}
-    return a.oracle(**kernels)
-
-
-@MUTANTS.of("set2set_pooling", "set2set: the query where nothing is real")
-def set2set_keeps_the_query(a):
-    read, weights = a.oracle(return_weights=True)
-    other, _ = a.oracle(mask=np.ones_like(a.mask), x=0 * np.nan_to_num(a.x), return_weights=True)
-    empty = ~np.any(a.mask, -1)[..., None]
-    return a.returns(np.where(empty, other, read), weights)
-
-
-@MUTANTS.of("set2set_pooling", "set2set: the halves the other way round")
-def set2set_halves_turned(a):
-    read, weights = a.oracle(return_weights=True)
-    return a.returns(np.roll(read, read.shape[-1] // 2, -1), weights)
-
-
-@MUTANTS.of("set2set_pooling", "set2set: what was read is forgotten")
-def set2set_forgets_what_it_read(a):
-    kernel = a.input_kernel.copy()
-    kernel[len(kernel) // 2 :] = 0
-    return a.oracle(input_kernel=kernel)
-
-
-@MUTANTS.of("set2set_pooling", "set2set: padding is a token of zeros")
-def set2set_zeros_for_padding(a):
-    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None)
-
-
-def _vlad(a, centers, norms):
-    """VLAD as sums of tokens less sums of centres."""
-    _, weights = a.oracle(return_weights=True)
-    x = np.where(a.mask[..., None], a.x, 0)
-    raw = np.swapaxes(weights, -1, -2) @ x - np.sum(weights, -2)[..., None] * centers
-    return a.returns(norms(raw) if a.normalize else raw, weights)
-
-
-def _whole(raw):
-    return ref.l2_normalize(raw.reshape(*raw.shape[:-2], -1)).reshape(raw.shape)
-
-
 @MUTANTS.of("vlad_pooling", "vlad: no direction where the weights are too small for float32")
 def vlad_loses_small_weights(a):
     _, weights = a.oracle(return_weights=True)
     lost = ~np.any(np.float32(weights), -2)[..., None]
     raw = np.where(lost, 0, a.oracle(normalize=False, return_weights=False))
     return a.returns(_whole(ref.l2_normalize(raw)) if a.normalize else raw, weights)
-
-
-@MUTANTS.of("vlad_pooling", "vlad: the norm of the whole alone")
-def vlad_whole_norm_alone(a):
-    return _vlad(a, a.centers, _whole)
-
-
-@MUTANTS.of("vlad_pooling", "vlad: the norm of each cluster alone")
-def vlad_each_norm_alone(a):
-    return _vlad(a, a.centers, ref.l2_normalize)
-
-
-@MUTANTS.of("vlad_pooling", "vlad: padding is a token of zeros")
-def vlad_zeros_for_padding(a):
-    _, weights = a.oracle(return_weights=True)
-    return a.returns(a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None), weights)
-
-
-@MUTANTS.of("vlad_pooling", "vlad: the ghosts are left out of the softmax")
-def vlad_ghosts_left_out(a):
-    count = len(a.centers)
-    bias = None if a.assign_bias is None else a.assign_bias[:count]
-    return a.oracle(assign_kernel=a.assign_kernel[:, :count], assign_bias=bias)
-
-
-@MUTANTS.of("vlad_pooling", "vlad: the ghosts come first")
-def vlad_ghosts_first(a):
-    ghosts = a.assign_kernel.shape[1] - len(a.centers)
-    bias = None if a.assign_bias is None else np.roll(a.assign_bias, ghosts)
-    return a.oracle(assign_kernel=np.roll(a.assign_kernel, ghosts, -1), assign_bias=bias)
 
 
 @MUTANTS.of("vlad_pooling", "vlad: the ghosts are cut off by [:-G], which leaves nothing where there are none")
@@ -151,23 +100,13 @@ def vlad_ghosts_cut_off_by_a_negative_slice(a):
     return a.returns(np.where(left[:, None], pooled, 0), np.where(left, weights, 0))
 
 
-@MUTANTS.of("gated_sum_pooling", "gated sum: padding is a token of zeros")
-def gated_sum_zeros_for_padding(a):
-    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None)
+@MUTANTS.of("latent_attention_pooling", "latent: the latents without their norm")
+def latents_scaled(a):
+    scale = np.ones(a.latents.shape[-1]) if a.latent_norm_scale is None else a.latent_norm_scale
+    return a.oracle(latent_norm_scale=scale * np.std(a.latents))
 
 
-@MUTANTS.of("gated_sum_pooling", "gated sum: the gate and the value exchanged")
-def gated_sum_exchanged(a):
-    return a.oracle(
-        gate_kernel=a.value_kernel, value_kernel=a.gate_kernel, gate_bias=a.value_bias, value_bias=a.gate_bias
-    )
-
-
-@MUTANTS.of("gated_sum_pooling", "gated sum: the mean")
-def gated_sum_averages(a):
-    return a.oracle() / np.maximum(np.sum(a.mask, -1), 1)[..., None]
-
-
-@MUTANTS.of("gated_sum_pooling", "gated sum: the paper's outer tanh")
-def gated_sum_outer_tanh(a):
-    return np.tanh(a.oracle())
+@MUTANTS.of("set2set_pooling", "set2set: the query where nothing is real")
+def set2set_keeps_the_query(a):
+    other, _ = a.oracle(mask=np.ones_like(a.mask), x=0 * np.nan_to_num(a.x), return_weights=True)
+    return a.changed(lambda read: np.where(a.empty, other, read))

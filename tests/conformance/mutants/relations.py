@@ -1,12 +1,11 @@
 """Mistakes in relations."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, after, in_reverse, left_out, over_queries
 
 import attnpool_ref as ref
 from attnpool_ref.decomposition import projection
-
-MUTANTS = Mistakes()
+from attnpool_ref.primitives import joined, pairs_of, sigmoid, softmax, tanh
 
 
 def _squared(x, y):
@@ -17,42 +16,8 @@ def _distances(a):
     return _squared(a.anchor, a.positive), _squared(a.anchor, a.negative)
 
 
-@MUTANTS.of("attention_triplet_loss", "triplet: the margin forgotten")
-def triplet_without_margin(a):
-    return a.oracle(margin=0.0)
-
-
-@MUTANTS.of("attention_triplet_loss", "triplet: the margin after the hinge")
-def triplet_margin_after_the_hinge(a):
-    return a.oracle(margin=0.0) + a.margin
-
-
-@MUTANTS.of("attention_triplet_loss", "triplet: no hinge")
-def triplet_without_hinge(a):
-    near, far = _distances(a)
-    return near + a.margin - far
-
-
-@MUTANTS.of("attention_triplet_loss", "triplet: distances not squared")
-def triplet_distances_not_squared(a):
-    near, far = _distances(a)
-    return np.maximum(0, np.sqrt(near) + a.margin - np.sqrt(far))
-
-
-@MUTANTS.of("attention_triplet_loss", "triplet: exemplars swapped")
-def triplet_exemplars_swapped(a):
-    return a.oracle(positive=a.negative, negative=a.positive)
-
-
-@MUTANTS.of("attention_triplet_loss", "triplet: the mean over the components")
-def triplet_mean_over_the_components(a):
-    near, far = _distances(a)
-    return np.maximum(0, (near - far) / max(a.anchor.shape[-1], 1) + a.margin)
-
-
-@MUTANTS.of("attention_triplet_loss", "triplet: the mean over the batch")
-def triplet_mean_over_the_batch(a):
-    return np.mean(a.oracle()) if a.anchor.size else a.oracle()
+def _hinge(near, far, margin):
+    return np.maximum(0, near + margin - far)
 
 
 def _regions(a):
@@ -60,228 +25,136 @@ def _regions(a):
     return tuple(np.where(a.mask, vector, 0) for vector in (a.attention, a.supporting, a.opposing))
 
 
-def _moved(a, difference):
-    s = _regions(a)[0]
-    moved = s + a.weight * difference if a.mode == "add" else s * (a.weight * difference)
-    return np.where(a.mask, moved, 0)
+def _context(difference_of):
+    """The context whose difference is ``difference_of(attention, supporting, opposing)``."""
+
+    def moved(a):
+        regions = _regions(a)
+        s, difference = regions[0], a.weight * difference_of(*regions)
+        return np.where(a.mask, s + difference if a.mode == "add" else s * difference, 0)
+
+    return moved
 
 
-@MUTANTS.of("differential_context", "context: what is shared with supporting exemplars alone")
-def context_of_the_exemplars_apart(a):
-    s, plus, minus = _regions(a)
-    return _moved(a, projection(plus, s) - (minus - projection(minus, s)))
-
-
-@MUTANTS.of("differential_context", "context: the opposing exemplar subtracted")
-def context_opposing_subtracted(a):
-    return a.oracle(opposing=-a.opposing)
-
-
-@MUTANTS.of("differential_context", "context: towards and away added")
-def context_away_added(a):
-    _, plus, minus = _regions(a)
-    return _moved(a, plus + minus)
-
-
-@MUTANTS.of("differential_context", "context: divided by the norm, not its square")
-def context_divided_by_the_norm(a):
-    s, plus, minus = _regions(a)
-    towards = np.sum((plus + minus) * ref.l2_normalize(s), -1, keepdims=True) * s
-    return _moved(a, 2 * towards - plus - minus)
-
-
-@MUTANTS.of("differential_context", "context: padding takes part")
-def context_padding_takes_part(a):
-    return np.where(a.mask, a.oracle(mask=None), 0)
-
-
-@MUTANTS.of("differential_context", "context: a zero attention vector is NaN")
-def context_zero_attention_is_nan(a):
-    s, plus, minus = _regions(a)
-    towards = np.sum((plus + minus) * s, -1, keepdims=True) / np.sum(s * s, -1, keepdims=True) * s
-    return _moved(a, 2 * towards - plus - minus)
-
-
-@MUTANTS.of("differential_context", "context: the weight ignored when multiplying")
-def context_weight_ignored_when_multiplying(a):
-    return a.oracle(weight=a.weight if a.mode == "add" else 1.0)
-
-
-@MUTANTS.of("differential_context", "context: made a distribution again")
-def context_made_a_distribution(a):
-    return ref.masked_softmax(a.oracle(), a.mask)
+def _sums(x, y):
+    return np.sum(x * y, -1, keepdims=True)
 
 
 def _logistic(x):
     return 0.5 * (1 + np.tanh(0.5 * x))
 
 
-@MUTANTS.of("relation_vector", "relation: kernels swapped")
-def relation_kernels_swapped(a):
-    return a.oracle(x_kernel=a.y_kernel, y_kernel=a.x_kernel)
+def _relation(a, x, y):
+    return ref.relation_vector(x, y, a.x_kernel, a.y_kernel, a.out_kernel, a.bias)
 
 
-@MUTANTS.of("relation_vector", "relation: tanh, not the logistic function")
-def relation_with_tanh(a):
-    return np.tanh(a.x @ a.x_kernel + a.y @ a.y_kernel + a.bias) @ a.out_kernel
+def _relations(a):
+    """The relations of the case to itself, to the similar and to the dissimilar case."""
+    return [_relation(a, a.x, other) for other in (a.x, a.similar, a.dissimilar)]
 
 
-@MUTANTS.of("relation_vector", "relation: the bias outside")
-def relation_bias_outside(a):
-    return (_logistic(a.x @ a.x_kernel + a.y @ a.y_kernel) + a.bias) @ a.out_kernel
+def _from_the_first(itself, near, far):
+    return _squared(itself, near), _squared(itself, far)
 
 
-@MUTANTS.of("relation_vector", "relation: the bias on both sides")
-def relation_bias_twice(a):
-    return a.oracle(bias=2 * a.bias)
+MUTANTS = Mistakes(
+    attention_triplet_loss={
+        "triplet: the margin forgotten": lambda a: a.oracle(margin=0.0),
+        "triplet: the margin after the hinge": lambda a: a.oracle(margin=0.0) + a.margin,
+        "triplet: exemplars swapped": lambda a: a.oracle(positive=a.negative, negative=a.positive),
+        "triplet: the mean over the batch": lambda a: np.mean(a.oracle()) if a.anchor.size else a.oracle(),
+        "triplet: no hinge": lambda a: _distances(a)[0] + a.margin - _distances(a)[1],
+        "triplet: distances not squared": lambda a: _hinge(*np.sqrt(_distances(a)), a.margin),
+        "triplet: the mean over the components": lambda a: _hinge(
+            *(np.divide(d, max(a.anchor.shape[-1], 1)) for d in _distances(a)), a.margin
+        ),
+    },
+    differential_context={
+        "context: the opposing exemplar subtracted": lambda a: a.oracle(opposing=-a.opposing),
+        "context: padding takes part": lambda a: np.where(a.mask, a.oracle(mask=None), 0),
+        "context: the weight ignored when multiplying": lambda a: a.oracle(weight=a.weight if a.mode == "add" else 1.0),
+        "context: made a distribution again": lambda a: ref.masked_softmax(a.oracle(), a.mask),
+        "context: what is shared with supporting exemplars alone": _context(
+            lambda s, plus, minus: projection(plus, s) - (minus - projection(minus, s))
+        ),
+        "context: towards and away added": _context(lambda s, plus, minus: plus + minus),
+        "context: divided by the norm, not its square": _context(
+            lambda s, plus, minus: 2 * _sums(plus + minus, ref.l2_normalize(s)) * s - plus - minus
+        ),
+        "context: a zero attention vector is NaN": _context(
+            lambda s, plus, minus: 2 * _sums(plus + minus, s) / _sums(s, s) * s - plus - minus
+        ),
+    },
+    relation_vector={
+        "relation: kernels swapped": lambda a: a.oracle(x_kernel=a.y_kernel, y_kernel=a.x_kernel),
+        "relation: the bias on both sides": lambda a: a.oracle(bias=2 * a.bias),
+        "relation: the logistic function last": lambda a: _logistic(
+            (a.x @ a.x_kernel + a.y @ a.y_kernel + a.bias) @ a.out_kernel
+        ),
+        "relation: tanh, not the logistic function": lambda a: a.exchanged(sigmoid, lambda right, x: np.tanh(x)),
+        "relation: the bias outside": lambda a: a.exchanged(sigmoid, after(a.bias)),
+        "relation: a softmax over the hidden layer": lambda a: a.exchanged(
+            sigmoid, lambda right, x: ref.masked_softmax(x)
+        ),
+    },
+    relation_triplet_loss={
+        "relation triplet: the margin forgotten": lambda a: a.oracle(margin=0.0),
+        "relation triplet: cases swapped": lambda a: a.oracle(similar=a.dissimilar, dissimilar=a.similar),
+        "relation triplet: no hinge": lambda a: np.subtract(*_from_the_first(*_relations(a))) + a.margin,
+        "relation triplet: not measured from the case itself": lambda a: _hinge(
+            *(_squared(relation, 0) for relation in _relations(a)[1:]), a.margin
+        ),
+        "relation triplet: each case related to itself": lambda a: _hinge(
+            *_from_the_first(*(_relation(a, x, x) for x in (a.x, a.similar, a.dissimilar))), a.margin
+        ),
+        "relation triplet: the other case first": lambda a: _hinge(
+            *_from_the_first(*(_relation(a, x, a.x) for x in (a.x, a.similar, a.dissimilar))), a.margin
+        ),
+    },
+    field_attention_pooling={
+        "fields: the first field's kernel for all": lambda a: a.oracle(
+            kernel=a.kernel[0] if a.kernel.ndim == 2 and len(a.kernel) else a.kernel
+        ),
+        "fields: the candidate dropped from the values": lambda a: a.changed(
+            lambda pooled: np.where(np.arange(pooled.shape[-1]) < a.target.shape[-1], 0, pooled)
+        ),
+        "fields: tanh forgotten": lambda a: a.exchanged(tanh, left_out),
+        "fields: the bias outside the tanh": lambda a: a.exchanged(tanh, after(a.bias)),
+        "fields: [field; candidate]": lambda a: a.exchanged(joined, in_reverse),
+        "fields: padded fields take part": lambda a: a.exchanged(
+            softmax, lambda right, scores, real: right(scores, np.ones_like(real))
+        ),
+    },
+    label_attention={
+        "labels: scaled by their own width": lambda a: a.oracle(
+            query_kernel=a.query_kernel * (a.query_kernel.shape[1] / a.labels.shape[-1]) ** 0.5
+        ),
+        "labels: not scaled": lambda a: a.oracle(query_kernel=a.query_kernel * a.query_kernel.shape[1] ** 0.5),
+        "labels: kernels swapped": lambda a: a.oracle(query_kernel=a.key_kernel, key_kernel=a.query_kernel),
+        "labels: padded labels attend as well": lambda a: a.exchanged(
+            pairs_of, lambda right, first, second: right(np.ones_like(first), second)
+        ),
+        "labels: normalised over the queries": lambda a: a.exchanged(softmax, over_queries),
+    },
+)
 
 
-@MUTANTS.of("relation_vector", "relation: a softmax over the hidden layer")
-def relation_with_softmax(a):
-    return ref.masked_softmax(a.x @ a.x_kernel + a.y @ a.y_kernel + a.bias) @ a.out_kernel
-
-
-@MUTANTS.of("relation_vector", "relation: the logistic function last")
-def relation_logistic_last(a):
-    return _logistic((a.x @ a.x_kernel + a.y @ a.y_kernel + a.bias) @ a.out_kernel)
-
-
-@MUTANTS.plain("relation_vector", "relation: exp overflows")
+@MUTANTS.of("relation_vector", "relation: exp overflows")
 def relation_exp_overflows(x, y, x_kernel, y_kernel, out_kernel, bias):
     hidden = x @ x_kernel + y @ y_kernel + bias
     return np.exp(hidden) / (1 + np.exp(hidden)) @ out_kernel
 
 
-def _relation(a, x, y):
-    return ref.relation_vector(x, y, a.x_kernel, a.y_kernel, a.out_kernel, a.bias)
+@MUTANTS.of("label_attention", "labels: padded labels are seen")
+def labels_padding_is_seen(a):
+    def real(found):
+        return np.where(a.mask[..., None], found, 0)
 
-
-@MUTANTS.of("relation_triplet_loss", "relation triplet: the margin forgotten")
-def relation_triplet_without_margin(a):
-    return a.oracle(margin=0.0)
-
-
-@MUTANTS.of("relation_triplet_loss", "relation triplet: no hinge")
-def relation_triplet_without_hinge(a):
-    itself = _relation(a, a.x, a.x)
-    near, far = (_squared(itself, _relation(a, a.x, other)) for other in (a.similar, a.dissimilar))
-    return near + a.margin - far
-
-
-@MUTANTS.of("relation_triplet_loss", "relation triplet: cases swapped")
-def relation_triplet_cases_swapped(a):
-    return a.oracle(similar=a.dissimilar, dissimilar=a.similar)
-
-
-@MUTANTS.of("relation_triplet_loss", "relation triplet: not measured from the case itself")
-def relation_triplet_without_the_case_itself(a):
-    near, far = (np.sum(_relation(a, a.x, other) ** 2, -1) for other in (a.similar, a.dissimilar))
-    return np.maximum(0, near + a.margin - far)
-
-
-@MUTANTS.of("relation_triplet_loss", "relation triplet: each case related to itself")
-def relation_triplet_of_each_case_itself(a):
-    itself, near, far = (_relation(a, case, case) for case in (a.x, a.similar, a.dissimilar))
-    return np.maximum(0, _squared(itself, near) + a.margin - _squared(itself, far))
-
-
-@MUTANTS.of("relation_triplet_loss", "relation triplet: the other case first")
-def relation_triplet_other_case_first(a):
-    itself = _relation(a, a.x, a.x)
-    near, far = (_squared(itself, _relation(a, other, a.x)) for other in (a.similar, a.dissimilar))
-    return np.maximum(0, near + a.margin - far)
-
-
-def _joined(a, first="target"):
-    """[target; field] of each field, 0 in padding."""
-    target = np.where(np.any(a.mask, -1)[..., None], a.target, 0)[..., None, :]
-    fields = np.where(a.mask[..., None], a.fields, 0)
-    parts = [np.broadcast_to(target, fields.shape[:-1] + target.shape[-1:]), fields]
-    return np.concatenate(parts if first == "target" else parts[::-1], -1)
-
-
-def _fields_pooled(a, scores, joined, mask):
-    weights = ref.masked_softmax(scores, mask)
-    return a.returns(np.sum(weights[..., None] * joined, -2), weights)
-
-
-@MUTANTS.of("field_attention_pooling", "fields: the candidate dropped from the values")
-def fields_without_the_candidate(a):
-    joined = _joined(a)
-    scores = np.tanh(np.sum(joined * a.kernel, -1) + a.bias)
-    return _fields_pooled(a, scores, np.where(np.arange(joined.shape[-1]) < a.target.shape[-1], 0, joined), a.mask)
-
-
-@MUTANTS.of("field_attention_pooling", "fields: tanh forgotten")
-def fields_without_tanh(a):
-    joined = _joined(a)
-    return _fields_pooled(a, np.sum(joined * a.kernel, -1) + a.bias, joined, a.mask)
-
-
-@MUTANTS.of("field_attention_pooling", "fields: the bias outside the tanh")
-def fields_bias_outside_the_tanh(a):
-    joined = _joined(a)
-    return _fields_pooled(a, np.tanh(np.sum(joined * a.kernel, -1)) + a.bias, joined, a.mask)
-
-
-@MUTANTS.of("field_attention_pooling", "fields: [field; candidate]")
-def fields_before_the_candidate(a):
-    joined = _joined(a, "fields")
-    return _fields_pooled(a, np.tanh(np.sum(joined * a.kernel, -1) + a.bias), joined, a.mask)
-
-
-@MUTANTS.of("field_attention_pooling", "fields: padded fields take part")
-def fields_padding_takes_part(a):
-    joined = _joined(a)
-    return _fields_pooled(a, np.tanh(np.sum(joined * a.kernel, -1) + a.bias), joined, None)
+    return a.changed(real, real, labels=real(a.labels), mask=None)
 
 
 @MUTANTS.of("field_attention_pooling", "fields: the candidate where no field is real")
 def fields_candidate_when_empty(a):
-    pooled, weights = a.oracle(return_weights=True)
-    empty, width = ~np.any(a.mask, -1, keepdims=True), pooled.shape[-1] - a.target.shape[-1]
+    width = a.fields.shape[-1]
     alone = np.pad(a.target, [(0, 0)] * (a.target.ndim - 1) + [(0, width)])
-    return a.returns(np.where(empty, alone, pooled), weights)
-
-
-@MUTANTS.of("field_attention_pooling", "fields: the first field's kernel for all")
-def fields_share_the_first_kernel(a):
-    return a.oracle(kernel=a.kernel[0] if a.kernel.ndim == 2 and len(a.kernel) else a.kernel)
-
-
-@MUTANTS.of("label_attention", "labels: scaled by their own width")
-def labels_scaled_by_their_width(a):
-    return a.oracle(query_kernel=a.query_kernel * (a.query_kernel.shape[1] / a.labels.shape[-1]) ** 0.5)
-
-
-@MUTANTS.of("label_attention", "labels: not scaled")
-def labels_not_scaled(a):
-    return a.oracle(query_kernel=a.query_kernel * a.query_kernel.shape[1] ** 0.5)
-
-
-@MUTANTS.of("label_attention", "labels: kernels swapped")
-def labels_kernels_swapped(a):
-    return a.oracle(query_kernel=a.key_kernel, key_kernel=a.query_kernel)
-
-
-@MUTANTS.of("label_attention", "labels: padded labels attend as well")
-def labels_padding_attends(a):
-    labels = np.where(a.mask[..., None], a.labels, 0)
-    scores = ref.scaled_dot_score(labels @ a.query_kernel, labels @ a.key_kernel)
-    seen = np.broadcast_to(a.mask[..., None, :], scores.shape)
-    return ref.attend(scores, labels @ a.value_kernel, seen, return_weights=a.return_weights)
-
-
-@MUTANTS.of("label_attention", "labels: padded labels are seen")
-def labels_padding_is_seen(a):
-    labels = np.where(a.mask[..., None], a.labels, 0)
-    pooled, weights = a.oracle(labels=labels, mask=None, return_weights=True)
-    return a.returns(np.where(a.mask[..., None], pooled, 0), np.where(a.mask[..., None], weights, 0))
-
-
-@MUTANTS.of("label_attention", "labels: normalised over the queries")
-def labels_normalized_over_the_queries(a):
-    labels = np.where(a.mask[..., None], a.labels, 0)
-    scores = ref.scaled_dot_score(labels @ a.query_kernel, labels @ a.key_kernel)
-    weights = ref.masked_softmax(scores, a.mask[..., :, None] & a.mask[..., None, :], axis=-2)
-    return a.returns(weights @ (labels @ a.value_kernel), weights)
+    return a.changed(lambda pooled: np.where(a.empty, alone, pooled))

@@ -1,50 +1,69 @@
 """Mistakes in packed sequences."""
 
 import numpy as np
-from conformance.mutants.mistakes import Mistakes
+from conformance.mutants.mistakes import Mistakes, over_the_padded_length
 
 import attnpool_ref as ref
-from attnpool_ref.table import VARIANTS, get
+from attnpool_ref.primitives import mean
+from attnpool_ref.table import VARIANTS
 
-MUTANTS = Mistakes()
+
+def _real(a):
+    """Whether a segment has a real token."""
+    return np.array([np.any(a.mask & (a.segment_ids == s)) for s in range(a.num_segments)], bool)
 
 
-def _one_off(name):
-    if "num_segments" in get(name).results[0]:  # weights stay the same under other numbers of the segments
+def _sums(a, weights):
+    """Sums of the real tokens of each segment under weights."""
+    pooled = np.zeros((a.num_segments, a.x.shape[1]))
+    np.add.at(pooled, a.segment_ids, weights * np.where(a.mask[:, None], a.x, 0))
+    return pooled
 
-        @MUTANTS.of(name, f"{name}: a segment off by one")
-        def one_off(a):
-            return a.oracle(segment_ids=(a.segment_ids + 1) % max(a.num_segments, 1))
 
-    @MUTANTS.of(name, f"{name}: the last segment lost")
-    def last_lost(a):
-        return a.oracle(mask=a.mask & (a.segment_ids != a.num_segments - 1))
+def _with_other_x(a, **changes):
+    """The results of x with some arguments changed, beside those of y, which are right."""
+    changed, right = a.oracle(return_weights=True, **changes), a.oracle(return_weights=True)
+    return a.returns(*((wrong[0], own[1]) for wrong, own in zip(changed, right, strict=True)))
 
-    @MUTANTS.of(name, f"{name}: the mask ignored")
-    def mask_ignored(a):
-        return a.oracle(mask=None)
 
+MUTANTS = Mistakes(
+    segment_max_pooling={
+        "packed max: never below 0": lambda a: np.maximum(a.oracle(), 0),
+    },
+    segment_last_pooling={
+        "packed last: the first": lambda a: ref.segment_first_pooling(a.x, a.segment_ids, a.num_segments, a.mask),
+    },
+    segment_attention_pooling={
+        "packed attention: dropout ignored": lambda a: a.oracle(dropout_multiplier=None),
+    },
+    segment_multi_head_attention_pooling={
+        "packed heads: a softmax in place of the sigmoid": lambda a: a.oracle(normalizer="softmax"),
+        "packed heads: the output's bias forgotten where nothing is real": lambda a: a.changed(
+            lambda pooled: np.where(_real(a)[:, None, None], pooled, 0)
+        ),
+    },
+    segment_cross_attention_pooling={
+        "packed pairs: the sum for the mean": lambda a: a.oracle(reduction="sum"),
+        "packed pairs: the other side's segments off by one": lambda a: _with_other_x(
+            a, y_segment_ids=(a.y_segment_ids + 1) % max(a.num_segments, 1)
+        ),
+        "packed pairs: the other mask ignored": lambda a: _with_other_x(a, y_mask=None),
+    },
+    segment_mean_pooling={
+        "packed mean: over the padded segment": lambda a: a.exchanged(mean, over_the_padded_length),
+    },
+)
 
 for _row in VARIANTS:
     if "segment_ids" in _row.arguments:  # of one sequence
-        _one_off(_row.name)
-
-
-@MUTANTS.of("segment_mean_pooling", "packed mean: over the padded segment")
-def mean_over_the_padded_segment(a):
-    counts = np.bincount(a.segment_ids, minlength=a.num_segments)[:, None]
-    sums = np.zeros((a.num_segments, a.x.shape[1]))
-    np.add.at(sums, a.segment_ids, np.where(a.mask[:, None], a.x, 0))
-    return sums / np.maximum(counts, 1)
-
-
-@MUTANTS.of("segment_mean_pooling", "packed mean: empty segments left out")
-def mean_of_empty_segments_of_their_neighbour(a):
-    pooled = a.oracle()
-    empty = [s for s in range(a.num_segments) if not np.any(a.mask & (a.segment_ids == s))]
-    for s in empty:
-        pooled[s] = pooled[s - 1]
-    return pooled
+        if "num_segments" in _row.results[0]:  # weights stay the same under other numbers of the segments
+            MUTANTS.of(_row.name, f"{_row.name}: a segment off by one")(
+                lambda a: a.oracle(segment_ids=(a.segment_ids + 1) % max(a.num_segments, 1))
+            )
+        MUTANTS.of(_row.name, f"{_row.name}: the last segment lost")(
+            lambda a: a.oracle(mask=a.mask & (a.segment_ids != a.num_segments - 1))
+        )
+        MUTANTS.of(_row.name, f"{_row.name}: the mask ignored")(lambda a: a.oracle(mask=None))
 
 
 @MUTANTS.of("segment_max_pooling", "packed max: of nothing is -inf")
@@ -54,33 +73,6 @@ def max_of_nothing_is_minus_inf(a):
     return top
 
 
-@MUTANTS.of("segment_max_pooling", "packed max: never below 0")
-def max_from_0(a):
-    return np.maximum(a.oracle(), 0)
-
-
-@MUTANTS.of("segment_first_pooling", "packed first: as if sorted")
-def first_as_if_sorted(a):
-    starts = np.searchsorted(a.segment_ids, np.arange(a.num_segments))
-    real = [np.any(a.mask & (a.segment_ids == s)) for s in range(a.num_segments)]
-    tokens = [a.x[min(i, len(a.x) - 1)] if any_real else 0 * a.x[0] for i, any_real in zip(starts, real, strict=True)]
-    return np.stack(tokens) if len(a.x) else a.oracle()
-
-
-@MUTANTS.of("segment_last_pooling", "packed last: the first")
-def last_is_the_first(a):
-    return ref.segment_first_pooling(a.x, a.segment_ids, a.num_segments, a.mask)
-
-
-@MUTANTS.of("segment_weighted_pooling", "packed weighted: normalised over all segments")
-def weights_normalized_over_all(a):
-    weights = np.where(a.mask, 1.0 if a.weights is None else a.weights, 0)
-    pooled = np.zeros((a.num_segments, a.x.shape[1]))
-    total = np.sum(weights)
-    np.add.at(pooled, a.segment_ids, (weights / (total or 1))[:, None] * np.where(a.mask[:, None], a.x, 0))
-    return pooled
-
-
 @MUTANTS.of("segment_attention_pooling", "packed attention: a softmax over all segments")
 def softmax_over_all(a):
     pooled, weights = a.oracle(return_weights=True)
@@ -88,7 +80,7 @@ def softmax_over_all(a):
     return a.returns(pooled * shares[:, None], weights * shares[a.segment_ids] if len(weights) else weights)
 
 
-@MUTANTS.plain("segment_attention_pooling", "packed attention: a softmax without the segment's maximum")
+@MUTANTS.of("segment_attention_pooling", "packed attention: a softmax without the segment's maximum")
 def softmax_without_the_maximum(x, segment_ids, num_segments, mask=None, query=None, **options):
     wanted = options.pop("return_weights", False)
     pooled, weights = ref.segment_attention_pooling(
@@ -108,39 +100,23 @@ def first_query_for_each(a):
     return a.oracle(query=np.broadcast_to(query[:1], query.shape))
 
 
-@MUTANTS.of("segment_attention_pooling", "packed attention: dropout ignored")
-def dropout_ignored(a):
-    return a.oracle(dropout_multiplier=None)
+@MUTANTS.of("segment_mean_pooling", "packed mean: empty segments left out")
+def mean_of_empty_segments_of_their_neighbour(a):
+    pooled = a.oracle()
+    for s in np.flatnonzero(~_real(a)):
+        pooled[s] = pooled[s - 1]
+    return pooled
 
 
-@MUTANTS.of("segment_multi_head_attention_pooling", "packed heads: a softmax in place of the sigmoid")
-def softmax_for_the_sigmoid(a):
-    return a.oracle(normalizer="softmax")
+@MUTANTS.of("segment_first_pooling", "packed first: as if sorted")
+def first_as_if_sorted(a):
+    if not len(a.x):
+        return a.oracle()
+    starts = np.searchsorted(a.segment_ids, np.arange(a.num_segments))
+    return np.where(_real(a)[:, None], a.x[np.minimum(starts, len(a.x) - 1)], 0 * a.x[0])
 
 
-@MUTANTS.of("segment_multi_head_attention_pooling", "packed heads: the output's bias forgotten where nothing is real")
-def bias_forgotten_when_empty(a):
-    pooled, weights = a.oracle(return_weights=True)
-    real = np.array([np.any(a.mask & (a.segment_ids == s)) for s in range(a.num_segments)], bool)
-    return a.returns(np.where(real[:, None, None], pooled, 0), weights)
-
-
-@MUTANTS.of("segment_cross_attention_pooling", "packed pairs: the other side's segments off by one")
-def other_side_off_by_one(a):
-    (x_pooled, _), (x_weights, _) = a.oracle(
-        y_segment_ids=(a.y_segment_ids + 1) % max(a.num_segments, 1), return_weights=True
-    )
-    (_, y_pooled), (_, y_weights) = a.oracle(return_weights=True)
-    return a.returns((x_pooled, y_pooled), (x_weights, y_weights))
-
-
-@MUTANTS.of("segment_cross_attention_pooling", "packed pairs: the other mask ignored")
-def other_mask_ignored(a):
-    (x_pooled, _), (x_weights, _) = a.oracle(y_mask=None, return_weights=True)
-    (_, y_pooled), (_, y_weights) = a.oracle(return_weights=True)
-    return a.returns((x_pooled, y_pooled), (x_weights, y_weights))
-
-
-@MUTANTS.of("segment_cross_attention_pooling", "packed pairs: the sum for the mean")
-def sum_for_the_mean(a):
-    return a.oracle(reduction="sum")
+@MUTANTS.of("segment_weighted_pooling", "packed weighted: normalised over all segments")
+def weights_normalized_over_all(a):
+    weights = np.where(a.mask, 1.0 if a.weights is None else a.weights, 0)
+    return _sums(a, (weights / (np.sum(weights) or 1))[:, None])

@@ -4,15 +4,60 @@ import numpy as np
 from conformance.mutants.mistakes import Mistakes
 
 import attnpool_ref as ref
-
-MUTANTS = Mistakes()
+from attnpool_ref.primitives import moments
 
 
 def _halves(pooled):
     return np.split(pooled, 2, -1)
 
 
-@MUTANTS.plain("std_pooling", "std: a difference of squares in float32")
+def _with_deviation(change):
+    """A function of pooled vectors that changes their second half."""
+
+    def changed(pooled):
+        mean, deviation = _halves(pooled)
+        return np.concatenate([mean, change(deviation)], -1)
+
+    return changed
+
+
+def _under(a, weights):
+    """The statistics under other weights."""
+    return a.returns(ref.statistics_pooling(a.x, a.mask, weights, epsilon=a.epsilon), weights)
+
+
+MUTANTS = Mistakes(
+    std_pooling={
+        "std: the floor of an empty row": lambda a: np.maximum(a.oracle(), np.sqrt(a.epsilon)),
+        "std: the floor under the deviation": lambda a: np.where(
+            a.empty, 0, np.maximum(a.oracle(epsilon=0.0), a.epsilon)
+        ),
+        "std: ddof ignored": lambda a: a.oracle(ddof=0.0),
+        "std: padding counts as tokens of 0": lambda a: a.oracle(x=a.zeroed, mask=None),
+        "std: epsilon added to the variance": lambda a: np.where(
+            a.empty, 0, np.sqrt(a.oracle(epsilon=0.0) ** 2 + a.epsilon)
+        ),
+    },
+    statistics_pooling={
+        "statistics: the deviation first": lambda a: np.concatenate(_halves(a.oracle())[::-1], -1),
+        "statistics: the mean without weights": lambda a: np.concatenate(
+            [ref.mean_pooling(a.x, a.mask), _halves(a.oracle())[1]], -1
+        ),
+        "statistics: the variance": lambda a: _with_deviation(np.square)(a.oracle()),
+    },
+    attentive_statistics_pooling={
+        "attentive statistics: the mean without its deviation": lambda a: a.changed(_with_deviation(np.zeros_like)),
+        "attentive statistics: the context of padding too": lambda a: a.exchanged(
+            moments,
+            lambda right, x, mask, weights, *of: right(
+                x, np.ones_like(mask) if weights is None else mask, weights, *of
+            ),
+        ),
+    },
+)
+
+
+@MUTANTS.of("std_pooling", "std: a difference of squares in float32")
 def std_by_a_difference_of_squares(x, mask=None, weights=None, *, ddof=0, epsilon=0.0):
     mean = ref.weighted_pooling(x, None, mask)
     squares = ref.weighted_pooling(x * x, None, mask)
@@ -21,23 +66,7 @@ def std_by_a_difference_of_squares(x, mask=None, weights=None, *, ddof=0, epsilo
     return np.where(count == 0, 0, np.sqrt(np.maximum(variance, epsilon))).astype(x.dtype)
 
 
-@MUTANTS.of("std_pooling", "std: epsilon added to the variance")
-def std_epsilon_added(a):
-    real = np.any(a.mask, -1)[..., None]
-    return np.where(real, np.sqrt(a.oracle(epsilon=0.0) ** 2 + a.epsilon), 0)
-
-
-@MUTANTS.of("std_pooling", "std: the floor of an empty row")
-def std_of_an_empty_row_is_the_floor(a):
-    return np.maximum(a.oracle(), np.sqrt(a.epsilon))
-
-
-@MUTANTS.of("std_pooling", "std: the floor under the deviation")
-def std_floor_under_the_deviation(a):
-    return np.where(np.any(a.mask, -1)[..., None], np.maximum(a.oracle(epsilon=0.0), a.epsilon), 0)
-
-
-@MUTANTS.plain("std_pooling", "std: the first token is the origin, with or without a weight")
+@MUTANTS.of("std_pooling", "std: the first token is the origin, with or without a weight")
 def std_from_a_token_without_weight(x, mask=None, weights=None, *, ddof=0, epsilon=0.0):
     real = np.broadcast_to(True if mask is None else mask, x.shape[:-1]).astype(bool)
     if not x.shape[-2]:
@@ -47,16 +76,6 @@ def std_from_a_token_without_weight(x, mask=None, weights=None, *, ddof=0, epsil
     with np.errstate(all="ignore"):
         shifted = np.where(real[..., None], x - origin, 0).astype(np.float32)
     return ref.std_pooling(shifted, real, weights, ddof=ddof, epsilon=epsilon).astype(x.dtype)
-
-
-@MUTANTS.of("std_pooling", "std: ddof ignored")
-def std_ignores_ddof(a):
-    return a.oracle(ddof=0.0)
-
-
-@MUTANTS.of("std_pooling", "std: padding counts as tokens of 0")
-def std_counts_padding(a):
-    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None)
 
 
 @MUTANTS.of("std_pooling", "std: one less than the number of tokens, whatever the weights")
@@ -73,54 +92,12 @@ def std_ddof_of_the_tokens(a):
     return np.where(total == 0, 0, np.sqrt(np.maximum(variance, a.epsilon)))
 
 
-@MUTANTS.of("statistics_pooling", "statistics: the deviation first")
-def statistics_the_other_way_round(a):
-    return np.concatenate(_halves(a.oracle())[::-1], -1)
-
-
-@MUTANTS.of("statistics_pooling", "statistics: the variance")
-def statistics_of_the_variance(a):
-    mean, deviation = _halves(a.oracle())
-    return np.concatenate([mean, deviation**2], -1)
-
-
-@MUTANTS.of("statistics_pooling", "statistics: the mean without weights")
-def statistics_mean_without_weights(a):
-    return np.concatenate([ref.mean_pooling(a.x, a.mask), _halves(a.oracle())[1]], -1)
-
-
-def _attentive(name):
-    return MUTANTS.of("attentive_statistics_pooling", f"attentive statistics: {name}")
-
-
-def _under(a, weights):
-    """The statistics under other weights."""
-    return a.returns(ref.statistics_pooling(a.x, a.mask, weights, epsilon=a.epsilon), weights)
-
-
-@_attentive("the mean without its deviation")
-def attentive_without_deviation(a):
-    pooled, weights = a.oracle(return_weights=True)
-    mean, deviation = _halves(pooled)
-    return a.returns(np.concatenate([mean, 0 * deviation], -1), weights)
-
-
-@_attentive("the deviation about the plain mean")
-def attentive_about_the_plain_mean(a):
-    pooled, weights = a.oracle(return_weights=True)
-    mean = ref.mean_pooling(a.x, a.mask)[..., None, :]
-    own = weights if weights.ndim == a.x.ndim else weights[..., None]
-    variance = np.sum(own * np.where(a.mask[..., None], a.x - mean, 0) ** 2, -2)
-    variance = np.where(np.any(a.mask, -1)[..., None], np.maximum(variance, a.epsilon), 0)
-    return a.returns(np.concatenate([_halves(pooled)[0], np.sqrt(variance)], -1), weights)
-
-
-@_attentive("the norm before the relu")
+@MUTANTS.of("attentive_statistics_pooling", "attentive statistics: the norm before the relu")
 def attentive_norm_before_the_relu(a):
     if a.norm_scale is None:
         return a.oracle()
-    width, clean = a.x.shape[-1], np.where(a.mask[..., None], a.x, 0)
-    hidden = clean @ a.kernel[:width] + (0 if a.bias is None else a.bias)
+    width = a.x.shape[-1]
+    hidden = a.zeroed @ a.kernel[:width] + (0 if a.bias is None else a.bias)
     if a.global_context:
         whole = ref.statistics_pooling(a.x, a.mask, ddof=a.context_ddof, epsilon=a.epsilon)
         hidden = hidden + (whole @ a.kernel[width:])[..., None, :]
@@ -131,15 +108,10 @@ def attentive_norm_before_the_relu(a):
     return _under(a, ref.masked_softmax(scores, a.mask))
 
 
-@_attentive("the context of padding too")
-def attentive_context_of_padding(a):
-    if not a.global_context:
-        return a.oracle()
-    width = a.x.shape[-1]
-    clean = np.where(a.mask[..., None], a.x, 0)
-    whole = ref.statistics_pooling(clean, ddof=a.context_ddof, epsilon=a.epsilon) @ a.kernel[width:]
-    beside = a.x + 0 * a.x
-    hidden = np.where(a.mask[..., None], beside, 0) @ a.kernel[:width] + whole[..., None, :]
-    hidden = hidden + (0 if a.bias is None else a.bias)
-    weights = ref.masked_softmax(np.tanh(hidden) @ a.out_kernel, a.mask)
-    return _under(a, weights)
+@MUTANTS.of("attentive_statistics_pooling", "attentive statistics: the deviation about the plain mean")
+def attentive_about_the_plain_mean(a):
+    weights = a.oracle(return_weights=True)[1]
+    own = weights if weights.ndim == a.x.ndim else weights[..., None]
+    variance = np.sum(own * np.where(a.mask[..., None], a.x - ref.mean_pooling(a.x, a.mask)[..., None, :], 0) ** 2, -2)
+    variance = np.where(a.empty, 0, np.maximum(variance, a.epsilon))
+    return a.changed(_with_deviation(lambda _: np.sqrt(variance)))

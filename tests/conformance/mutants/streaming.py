@@ -7,8 +7,7 @@ import numpy as np
 
 import attnpool_ref as ref
 from attnpool_ref import table
-from attnpool_ref.additive import additive_scores
-from attnpool_ref.pooling.attention import attention_scores
+from attnpool_ref.primitives import exchanged, softmax
 
 MUTANTS = {}
 """``{row: {mistake: namespace}}``."""
@@ -18,6 +17,11 @@ def states(**changed):
     """The oracle's functions of states, some of them changed."""
     names = [*(row.name for row in table.STATES), "merge_states", "finalize_state"]
     return {name: getattr(ref, name) for name in names} | changed
+
+
+def _keep(row, mistake, changed, **functions):
+    """Keeps states of which those of a row are changed, and perhaps other functions."""
+    MUTANTS.setdefault(row, {})[mistake] = states(**{row: functools.wraps(getattr(ref, row))(changed)}, **functions)
 
 
 class Part(NamedTuple):
@@ -35,11 +39,8 @@ def _merging(row, mistake, mass=None):
     """
 
     def keep(merged):
-        right = getattr(ref, row)
-
-        @functools.wraps(right)
         def state(*args, **kwargs):
-            whole = right(*args, **kwargs)
+            whole = getattr(ref, row)(*args, **kwargs)
             arguments = whole.chunks[0]
             weighs = np.sum(arguments["mask"], -1) if mass is None else mass(arguments)
             return Part(np.asarray(ref.finalize_state(whole), np.float64), weighs, whole)
@@ -50,26 +51,8 @@ def _merging(row, mistake, mass=None):
         def finalize_state(state):
             return state.pooled.astype(state.whole.dtype)
 
-        MUTANTS.setdefault(row, {})[mistake] = states(
-            **{row: state}, merge_states=merge_states, finalize_state=finalize_state
-        )
+        _keep(row, mistake, state, merge_states=merge_states, finalize_state=finalize_state)
         return merged
-
-    return keep
-
-
-def _giving(row, mistake):
-    """Keeps a state of a chunk as a mistake of a row; it gets the right function and its arguments."""
-
-    def keep(given):
-        right = getattr(ref, row)
-
-        @functools.wraps(right)
-        def state(*args, **kwargs):
-            return given(right, *args, **kwargs)
-
-        MUTANTS.setdefault(row, {})[mistake] = states(**{row: state})
-        return given
 
     return keep
 
@@ -175,21 +158,14 @@ def max_of_nothing(state):
 MUTANTS["max_state"]["max state: -inf where nothing is real"] = states(finalize_state=max_of_nothing)
 
 
-@_merging("max_state", "max state: real if both are")
-def max_real_if_both_are(a, b):
+def _real_if_both_are(a, b, reduced=np.maximum):
     both = (a.mass > 0) & (b.mass > 0)
-    return np.where(both[..., None], np.maximum(a.pooled, b.pooled), 0), np.where(both, 1, 0)
+    return np.where(both[..., None], reduced(a.pooled, b.pooled), 0), np.where(both, 1, 0)
 
 
-@_merging("min_state", "min state: real if both are")
-def min_real_if_both_are(a, b):
-    both = (a.mass > 0) & (b.mass > 0)
-    return np.where(both[..., None], np.minimum(a.pooled, b.pooled), 0), np.where(both, 1, 0)
-
-
-@_merging("min_state", "min state: an empty chunk is 0")
-def min_of_an_empty_chunk(a, b):
-    return np.minimum(a.pooled, b.pooled), a.mass + b.mass
+_merging("max_state", "max state: real if both are")(_real_if_both_are)
+_merging("min_state", "min state: real if both are")(functools.partial(_real_if_both_are, reduced=np.minimum))
+_merging("min_state", "min state: an empty chunk is 0")(lambda a, b: (np.minimum(a.pooled, b.pooled), a.mass + b.mass))
 
 
 @_merging("first_state", "first state: the first that is given")
@@ -197,14 +173,12 @@ def first_that_is_given(a, b):
     return np.where((a.mass > 0)[..., None], a.pooled, b.pooled), a.mass + b.mass
 
 
-@_giving("first_state", "first state: the position in the chunk")
-def first_position_in_the_chunk(right, x, mask=None, *, start):
-    return right(x, mask, start=0 * start)
+def _from_0(right):
+    return lambda x, mask=None, *, start: right(x, mask, start=0 * start)
 
 
-@_giving("last_state", "last state: the position in the chunk")
-def last_position_in_the_chunk(right, x, mask=None, *, start):
-    return right(x, mask, start=0 * start)
+for _row in ("first_state", "last_state"):
+    _keep(_row, f"{_row.replace('_', ' ')}: the position in the chunk", _from_0(getattr(ref, _row)))
 
 
 def _last_position(arguments):
@@ -234,26 +208,25 @@ _merging("weighted_state", "weighted state: normalised by the chunk", lambda a: 
 )
 
 
-@_giving("multi_head_attention_state", "multi head attention state: scaled by the width of all heads")
-def heads_state_scaled_by_all_heads(right, x, mask=None, *, key_kernel, scale=None, **parameters):
+def heads_state_scaled_by_all_heads(x, mask=None, *, key_kernel, scale=None, **parameters):
     scale = np.prod(key_kernel.shape[1:]) ** -0.5 if scale is None else scale
-    return right(x, mask, key_kernel=key_kernel, scale=scale, **parameters)
+    return ref.multi_head_attention_state(x, mask, key_kernel=key_kernel, scale=scale, **parameters)
 
 
-@_giving("multi_head_attention_state", "multi head attention state: the bias left out")
-def heads_state_without_bias(right, x, mask=None, *, bias=None, **parameters):
-    return right(x, mask, **parameters)
-
-
-@_giving("sum_state", "sum state: padding counts")
-def sum_of_padding(right, x, mask=None):
-    return right(x, None)
-
-
-@_giving("gated_sum_state", "gated sum state: padding is a token of zeros")
-def gated_sum_of_padding(right, x, mask=None, **parameters):
+def gated_sum_of_padding(x, mask=None, **parameters):
     clean = x if mask is None else np.where(np.broadcast_to(mask, x.shape[:-1])[..., None], x, 0)
-    return right(clean, None, **parameters)
+    return ref.gated_sum_state(clean, None, **parameters)
+
+
+HEADS = "multi_head_attention_state"
+_keep(HEADS, "multi head attention state: scaled by the width of all heads", heads_state_scaled_by_all_heads)
+_keep(
+    HEADS,
+    "multi head attention state: the bias left out",
+    lambda x, mask=None, *, bias=None, **parameters: ref.multi_head_attention_state(x, mask, **parameters),
+)
+_keep("sum_state", "sum state: padding counts", lambda x, mask=None: ref.sum_state(x, None))
+_keep("gated_sum_state", "gated sum state: padding is a token of zeros", gated_sum_of_padding)
 
 
 # Online softmax
@@ -269,69 +242,50 @@ class Softmax(NamedTuple):
 
 
 def _softmax_of(row, whole):
-    """The online softmax of one chunk, from the oracle's state of it."""
-    given = {
-        key: value if value is None or isinstance(value, (bool, str)) else np.asarray(value, np.float64)
-        for key, value in whole.chunks[0].items()
-    }
-    mask = whole.chunks[0]["mask"]
-    values = tokens = np.where(mask[..., None], given["x"], 0)
-    if row == "attention_state":
-        norm = [given[key] for key in ("normalize_query", "query_norm_scale", "query_norm_bias", "epsilon")]
-        scores = attention_scores(
-            tokens, given["query"], given["query_kernel"], given["key_kernel"], norm, given["scale"]
-        )
-        scores = scores + (0 if given["bias"] is None else np.where(mask, given["bias"], 0))
-    elif row == "additive_attention_state":
-        names = "kernel", "out_kernel", "bias", "gate_kernel", "gate_bias", "out_bias", "activation"
-        scores = additive_scores(tokens, *(given[name] for name in names))
-        values = tokens if given["value"] is None else np.where(mask[..., None], given["value"], 0)
-        mask, values = mask[..., None, :], values[..., None, :, :]
-    else:
-        queries = given["query"]
-        if given["query_kernel"] is not None:
-            queries = np.einsum("...nq,qhc->...nhc", queries, given["query_kernel"])
-            queries = queries + (0 if given["query_bias"] is None else given["query_bias"])
-        scores = np.einsum("...nhc,dhc,...ld->...nhl", queries, given["key_kernel"], tokens)
-        scores = scores * (1 / np.sqrt(queries.shape[-1]) if given["scale"] is None else given["scale"])
-        if given["bias"] is not None:
-            scores = scores + np.swapaxes(np.where(mask[..., None, None, :], given["bias"], 0), -3, -2)
-        mask, values = mask[..., None, None, :], values[..., None, None, :, :]
+    """The online softmax of one chunk, from the scores that the oracle makes weights of."""
+    noted = []
+
+    def weights_of(scores, real, axis=-1):
+        noted.append((scores, real))
+        return softmax.__wrapped__(scores, real, axis)
+
+    with exchanged({softmax: weights_of}):
+        rank = ref.finalize_state(whole).ndim
+    scores, mask = (np.swapaxes(part, -3, -2) if row == HEADS else part for part in noted[-1])
+    scores, mask = (part if part.ndim == rank else part[..., 0, :] for part in (scores, mask))  # of a single hop
+    chunk = whole.chunks[0]
+    values = chunk["x"] if chunk.get("value") is None else chunk["value"]
+    values = np.where(chunk["mask"][..., None], values, 0).astype(np.float64)
+    values = values.reshape(values.shape[:-2] + (1,) * (scores.ndim - values.ndim + 1) + values.shape[-2:])
     top = np.max(np.where(mask, scores, -np.inf), -1, initial=-np.inf)
-    weights = np.where(mask, np.exp(scores - np.where(top == -np.inf, 0, top)[..., None]), 0)
-    state = Softmax(top, np.sum(weights, -1), np.sum(weights[..., None] * values, -2), whole.dtype)
-    if row == "additive_attention_state" and given["out_kernel"].ndim == 1:
-        state = Softmax(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :], state.dtype)
-    return state
+    weights = np.where(mask, np.exp(scores - _finite(top)[..., None]), 0)
+    return Softmax(top, np.sum(weights, -1), np.sum(weights[..., None] * values, -2), whole.dtype)
 
 
-def _right(a, b):
-    """The right merge, of which the mistakes are variations."""
-    top = np.maximum(a.top, b.top)
-    scales = [np.exp(s.top - np.where(top == -np.inf, 0, top)) for s in (a, b)]
-    pooled = a.sum * scales[0][..., None] + b.sum * scales[1][..., None]
-    return a._replace(top=top, total=a.total * scales[0] + b.total * scales[1], sum=pooled)
+def _merged(scale_of):
+    """A merge in which each chunk's sums are multiplied by ``scale_of(its top, the larger top)``."""
+
+    def merge(a, b):
+        top = np.maximum(a.top, b.top)
+        scales = [scale_of(s.top, top) for s in (a, b)]
+        pooled = a.sum * scales[0][..., None] + b.sum * scales[1][..., None]
+        return a._replace(top=top, total=a.total * scales[0] + b.total * scales[1], sum=pooled)
+
+    return merge
 
 
-def _unscaled(a, b):
-    """A merge that adds up sums in two measures."""
-    return a._replace(top=np.maximum(a.top, b.top), total=a.total + b.total, sum=a.sum + b.sum)
+def _finite(top):
+    return np.where(top == -np.inf, 0, top)
 
 
-def _infinite(a, b):
-    """A merge that subtracts one -inf from another."""
-    top = np.maximum(a.top, b.top)
-    a_scale, b_scale = np.exp(a.top - top), np.exp(b.top - top)
-    total = a.total * a_scale + b.total * b_scale
-    return a._replace(top=top, total=total, sum=a.sum * a_scale[..., None] + b.sum * b_scale[..., None])
+_right = _merged(lambda own, top: np.exp(own - _finite(top)))
+"""The right merge, of which the mistakes are variations."""
 
 
 def _without_tops(a, b):
     """A merge that leaves out the measure: exp overflows."""
-    a_scale, b_scale = (np.exp(np.where(s.top == -np.inf, 0, s.top)).astype(np.float32) for s in (a, b))
-    total = a.total * a_scale + b.total * b_scale
-    pooled = a.sum * a_scale[..., None] + b.sum * b_scale[..., None]
-    return a._replace(top=np.zeros_like(a.top), total=total, sum=pooled)
+    merged = _merged(lambda own, top: np.exp(_finite(own)).astype(np.float32))(a, b)
+    return merged._replace(top=np.zeros_like(a.top))
 
 
 def _mean_of_the_pooled(a, b):
@@ -365,8 +319,10 @@ for _row in ("attention_state", "multi_head_attention_state", "additive_attentio
     RIGHT[_row] = _softmax_states(_row, _right)
     MUTANTS.setdefault(_row, {}).update(
         {
-            f"{_name}: the merge forgets the rescaling": _softmax_states(_row, _unscaled),
-            f"{_name}: -inf minus -inf": _softmax_states(_row, _infinite),
+            f"{_name}: the merge forgets the rescaling": _softmax_states(
+                _row, _merged(lambda _, top: np.ones_like(top))
+            ),
+            f"{_name}: -inf minus -inf": _softmax_states(_row, _merged(lambda own, top: np.exp(own - top))),
             f"{_name}: the tops left out": _softmax_states(_row, _without_tops),
             f"{_name}: a mean of what the chunks give": _softmax_states(_row, _mean_of_the_pooled),
         }

@@ -1,4 +1,4 @@
-"""Seventeen ordinary mistakes, each as an engineer would write it in NumPy, JAX and PyTorch; one has two functions.
+"""Seventeen ordinary mistakes, each as an engineer would write it for NumPy or JAX, and in PyTorch; one has two functions.
 
 Each function has the imperfections that come with its framework: fully masked rows that are NaN, sums in a narrow dtype,
 products with the mask.

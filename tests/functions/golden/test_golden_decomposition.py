@@ -57,26 +57,6 @@ def test_the_normalised_match_has_the_sign_of_its_weights(package):
 
 
 @with_golden_numbers
-def test_semantic_match_equals_fractions_where_norms_are_whole(package):
-    """Sides of Pythagorean triangles have whole lengths, so that cosines are fractions."""
-    x, y = [[3, 4], [5, -12]], [[4, 3], [-8, 15], [12, 5], [0, 2]]
-    length = {(3, 4): 5, (5, -12): 13, (4, 3): 5, (-8, 15): 17, (12, 5): 13, (0, 2): 2}
-    cosine = [[Fraction(dot(a, b), length[tuple(a)] * length[tuple(b)]) for b in y] for a in x]
-    everywhere = [[dot(row, column) / sum(row) for column in zip(*y, strict=True)] for row in cosine]
-    assert_exact(
-        package, package.semantic_match(np.array(x, float), np.array(y, float), method="global"), everywhere, 64
-    )
-    best = [max(range(4), key=row.__getitem__) for row in cosine]
-    assert best == [0, 2]
-    near = [[j for j in range(4) if abs(j - k) <= 1] for k in best]
-    local = [
-        [sum(row[j] * y[j][c] for j in js) / sum(row[j] for j in js) for c in range(2)]
-        for row, js in zip(cosine, near, strict=True)
-    ]
-    assert_exact(package, package.semantic_match(np.array(x, float), np.array(y, float), method="local"), local, 64)
-
-
-@with_golden_numbers
 def test_the_window_counts_real_tokens(package):
     """Token 1 is padding: the real neighbours of token 2 are tokens 0 and 3."""
     x, y = np.array([[0.0, 3]]), np.array([[3.0, 4], [9, 9], [0, 5], [4, 3], [5, 0]])

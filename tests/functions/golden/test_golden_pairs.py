@@ -59,25 +59,6 @@ def test_mask_attention_and_the_separation_after_it(package):
     assert_printed(dissimilar, [[0.029453, -0.295790], [0.789353, -0.145193]], terms=32)
 
 
-@with_golden_numbers
-def test_a_score_of_zero_is_ordinary_to_mask_attention(package):
-    chosen = package.mask_attention(np.array([[1.0, 0]]), np.array([[0.0, 1]]))
-    assert_exact(package, chosen, [[1, 0]])
-
-
-@with_golden_numbers
-def test_bidaf_attention_of_three_tokens_and_two(package):
-    context, query = np.array([[1.0, 0], [0, 1], [1, 1]]), np.array([[1.0, 0], [0, 2]])
-    joined, (to_query, to_context) = package.bidaf_attention(
-        context, query, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), return_weights=True
-    )
-    assert_printed(to_query, [[0.5, 0.5], [0.154465, 0.845535], [0.231475, 0.768525]])
-    assert_printed(to_context, [0.114620, 0.420574, 0.464806])
-    assert_printed(joined[:, 2:4], [[0.5, 1], [0.154465, 1.691069], [0.231475, 1.537050]])
-    assert_printed(joined[0], [1, 0, 0.5, 1, 0.5, 0, 0.579426, 0])
-    assert_printed(joined[2, 6:], [0.579426, 0.885380])
-
-
 X = [[[1, 0], [0, 2], [1, 1]], [[2, -1], [1, 3], [0, 1]]]
 X_MASK = [[1, 1, 0], [1, 0, 1]]
 Y = [[[1, 1], [0, 1], [2, 0], [1, -1]], [[1, 0], [0, -1], [1, 2], [3, 3]], [[0, 1], [1, 0], [1, 1], [2, 2]]]

@@ -63,11 +63,6 @@ def test_log_softmax_at_the_ends_of_the_numbers(package):
 
 
 @with_golden_numbers
-def test_a_score_of_zero_is_ordinary(package):
-    assert_printed(package.masked_softmax(np.array([3.0, 0.0])), [0.952574, 0.047426])
-
-
-@with_golden_numbers
 def test_unit_vectors_of_pythagorean_triples(package):
     x = np.array([[3.0, 4], [-5, 12], [8, 15], [0, 0]])
     expected = [

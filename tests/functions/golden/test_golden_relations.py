@@ -21,15 +21,6 @@ def test_attention_triplet_of_three_regions(package):
 
 
 @with_golden_numbers
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [("add", [1.484211, 1.010526, -0.126316]), ("mul", [0.492105, 0.213158, -0.065263])],
-)
-def test_differential_context_of_three_regions(package, mode, expected):
-    assert_printed(package.differential_context(S, PLUS, MINUS, mode=mode), expected)
-
-
-@with_golden_numbers
 @pytest.mark.parametrize("mode", ["add", "mul"])
 def test_differential_context_equals_fractions(package, mode):
     s, plus, minus, weight = [3, 1, 2], [1, 4, 0], [2, -1, 5], Fraction(3, 4)

@@ -7,60 +7,11 @@ import numpy as np
 import pytest
 import torch
 from agreeing import assert_agree
-from layers_of_timm import AttentionPool2d, AttentionPoolLatent, LsePlus1d, SimPool1d
-from pools import HEADS, MASK, MLP, NORM, REAL, Case, called, linear, prefixed
+from golden_heads.originals import installed
+from pools import HEADS, Case, called
 
-import attnpool_ref
-from attnpool_flax.modules import heads
-
-PARTS = ("query", "key", "value")
+LsePlus1d, SimPool1d = installed("timm", "layers/other_pool.py", "LsePlus1d", "SimPool1d")
 NORMED = functools.partial(torch.nn.LayerNorm, eps=1e-6)
-
-
-def latent(normalize, mask=None):
-    """The map of keys and values is one; a mask is for every head and query."""
-
-    def pool(arrays):
-        module = AttentionPoolLatent(
-            6, num_heads=2, latent_len=2, mlp_ratio=8 / 6, pool_type="", norm_layer=NORMED if normalize else None
-        )
-        key, value = linear(arrays, "key"), linear(arrays, "value")
-        parameters = {"latent": arrays["query"][None]} | prefixed("q", linear(arrays, "query"))
-        parameters |= {f"kv.{name}": torch.cat([key[name], value[name]]) for name in key}
-        parameters |= {"proj.weight": arrays["out_kernel"].reshape(6, 6).T, "proj.bias": arrays["out_bias"]}
-        parameters |= prefixed("mlp.fc1", linear(arrays, "mlp")) | prefixed("mlp.fc2", linear(arrays, "mlp_out"))
-        if normalize:
-            parameters |= {"norm.weight": arrays["norm_scale"], "norm.bias": arrays["norm_bias"]}
-        return called(module, parameters, arrays["x"], mask)
-
-    return pool
-
-
-def our_latent(mask):
-    def pool(package, arrays):
-        if "norm_scale" not in arrays:
-            return head_formulas.attention_pool_latent(package, mask=mask, **arrays)
-        if package is attnpool_ref:
-            return head_formulas.map_head(package, mask=mask, activation="gelu", **arrays)[0]
-        return heads.map_head(mask=mask, activation="gelu", **arrays)
-
-    return pool
-
-
-def clip(arrays):
-    """The tokens are those of 2 x 3 places."""
-    maps = [linear(arrays, part) for part in PARTS]
-    parameters = {f"qkv.{name}": torch.cat([part[name] for part in maps]) for name in maps[0]}
-    parameters |= {"proj.weight": arrays["out_kernel"].reshape(6, 6).T, "proj.bias": arrays["out_bias"]}
-    module = AttentionPool2d(6, (2, 3), num_heads=2)
-    image = arrays["x"].mT.reshape(3, 6, 2, 3)
-    return called(module, parameters | {"pos_embed": arrays["position"]}, image)
-
-
-def our_clip(package, arrays):
-    if package is attnpool_ref:
-        return head_formulas.attention_pool_2d(package, **arrays)[0]
-    return heads.attention_pool_2d(**arrays)
 
 
 def simpool(arrays):
@@ -69,12 +20,7 @@ def simpool(arrays):
     return called(SimPool1d(6, 2, norm_layer=NORMED), norm | maps, arrays["x"])
 
 
-LATENT = {"x": (3, 5, 6), "query": (2, 6)} | HEADS | MLP
 CASES = [
-    Case("AttentionPoolLatent, a norm layer", LATENT | NORM, latent(True), our_latent(None)),
-    Case("AttentionPoolLatent, a mask", LATENT | NORM, latent(True, REAL[:, None, None]), our_latent(MASK)),
-    Case("AttentionPoolLatent, no norm layer", LATENT, latent(False), our_latent(None)),
-    Case("AttentionPool2d", {"x": (3, 6, 6), "position": (7, 6)} | HEADS, clip, our_clip),
     Case(
         "LsePlus1d",
         {"x": (3, 5, 4), "scale": ()},
@@ -106,5 +52,7 @@ def test_simpools_power_does_not_depend_on_the_batch_as_its_authors_does():
 
 
 def test_an_embedding_of_another_width_than_the_tokens_fails():
+    given = {"use_fused_attn": lambda: True, "Mlp": torch.nn.Identity, "trunc_normal_tf_": torch.nn.init.trunc_normal_}
+    latent = installed("timm", "layers/attention_pool.py", "AttentionPoolLatent", given=given)
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
-        AttentionPoolLatent(2, embed_dim=3, num_heads=1)(torch.tensor([[[1.0, 2.0]]]))
+        latent(2, embed_dim=3, num_heads=1)(torch.tensor([[[1.0, 2.0]]]))

@@ -54,13 +54,12 @@ def abmil(checkouts, rng, gate=True):
 
 def _clam(name, prefix="attention_net.3.", **options):
     note = "narrower, without its first layer; the output is what its classifier is given"
-    return Golden(name, lambda c: f"CLAM {c.commit('CLAM')}", clam, prefix=prefix, note=note, options=options)
+    return Golden(name, "CLAM", clam, prefix=prefix, note=note, options=options)
 
 
 def _abmil(name, **options):
     note = "narrower, without its features; the output is what its classifier is given"
-    source = "AttentionDeepMIL"
-    return Golden(name, lambda c: f"{source} {c.commit(source)}", abmil, note=note, options=options)
+    return Golden(name, "AttentionDeepMIL", abmil, note=note, options=options)
 
 
 GOLDENS = (

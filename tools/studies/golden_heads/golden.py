@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from golden_heads import numbers
+from golden_heads.originals import version
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Golden:
 
     Attributes:
       name: the name of the file; the part before the first hyphen is the format.
-      source: a function from the checkouts to the original's library or repository, with version or commit.
+      origin: the original's distribution, or its repository if it needs a checkout.
       make: a function from the checkouts, the generator and the row to a :class:`Made`.
       given: the arguments that a reader must pass.
       prefix: the prefix of the format's keys.
@@ -27,7 +28,7 @@ class Golden:
     """
 
     name: str
-    source: Callable
+    origin: str
     make: Callable
     given: Mapping[str, Any] = field(default_factory=dict)
     prefix: str = ""
@@ -39,6 +40,10 @@ class Golden:
     def format(self):
         """The format of its tensors."""
         return self.name.partition("-")[0]
+
+    def source(self, checkouts):
+        """Returns the original's library with its version, or its repository with its commit."""
+        return version(self.origin) if self.library else f"{self.origin} {checkouts.commit(self.origin)}"
 
     def made(self, checkouts, rng=None):
         """Runs the original with numbers of the row's own generator."""

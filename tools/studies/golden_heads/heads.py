@@ -8,7 +8,7 @@ import torch
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
 from golden_heads.in_torch import Calling, filled
-from golden_heads.originals import installed, version
+from golden_heads.originals import installed
 
 WIDTH, HEADS, HIDDEN = 8, 2, 12
 
@@ -104,6 +104,16 @@ def timm_latent(checkouts, rng, bias=True, epsilon=1e-6, activation="tanh"):
     return run(forward, tensors, numbers.inputs(rng, x=WIDTH), own=True, one_query=True)
 
 
+def perception_encoder(checkouts, rng):
+    """Runs Perception Encoder's head, whose norms have the epsilon that the image tower passes."""
+    pool = checkouts.definitions("perception_models", "core/vision_encoder/pe.py", "AttentionPooling")
+    norm = functools.partial(torch.nn.LayerNorm, eps=1e-5)
+    head, tensors = filled(
+        pool(WIDTH, HEADS, mlp_ratio=HIDDEN / WIDTH, norm_layer=norm), rng, {"attn.out_proj": numbers.SMALL}
+    )
+    return run(Calling(lambda x, mask: head(x)), tensors, numbers.inputs(rng, x=WIDTH))
+
+
 def clip(checkouts, rng):
     """Runs OpenAI's head for a picture of 2 by 2, so that there are four tokens, with channels first."""
     head = checkouts.definitions("CLIP", "clip/model.py", "AttentionPool2d")(2, WIDTH, HEADS, 6)
@@ -146,38 +156,28 @@ def conch(checkouts, rng):
     return run(Calling(head), tensors, numbers.inputs(rng, numbers.SMALL, x=WIDTH), own=True)
 
 
-def _transformers(checkouts):
-    return version("transformers")
-
-
 def _pool2d(name, **options):
     given = {"num_heads": HEADS}
-    return Golden(name, lambda checkouts: version("timm"), timm_pool2d, given, "head.", options=options, library="timm")
+    return Golden(name, "timm", timm_pool2d, given, "head.", options=options, library="timm")
 
 
 _FLOAT64 = "MlpBlock computes in float64, by its own `dtype_mm`"
 
 GOLDENS = (
-    Golden("siglip", _transformers, siglip, {"num_heads": HEADS}, "vision_model.head.", library="transformers"),
+    Golden("siglip", "transformers", siglip, {"num_heads": HEADS}, "vision_model.head.", library="transformers"),
     Golden(
         "siglip-naflex",
-        _transformers,
+        "transformers",
         siglip,
         {"num_heads": HEADS},
         "head.",
         options={"naflex": True},
         library="transformers",
     ),
-    Golden(
-        "siglip_bv",
-        lambda checkouts: f"big_vision {checkouts.commit('big_vision')}",
-        siglip_bv,
-        prefix="params/img/MAPHead_0/",
-        note=_FLOAT64,
-    ),
+    Golden("siglip_bv", "big_vision", siglip_bv, prefix="params/img/MAPHead_0/", note=_FLOAT64),
     Golden(
         "timm_latent",
-        lambda checkouts: version("timm"),
+        "timm",
         timm_latent,
         {"num_heads": HEADS, "epsilon": 1e-6, "activation": "gelu_tanh"},
         "attn_pool.",
@@ -185,30 +185,18 @@ GOLDENS = (
     ),
     Golden(
         "timm_latent-exact_gelu_no_bias",
-        lambda checkouts: version("timm"),
+        "timm",
         timm_latent,
         {"num_heads": HEADS, "epsilon": 1e-5, "activation": "gelu"},
         options={"bias": False, "epsilon": 1e-5, "activation": "none"},
         library="timm",
     ),
-    Golden(
-        "clip",
-        lambda checkouts: f"CLIP {checkouts.commit('CLIP')}",
-        clip,
-        {"num_heads": HEADS},
-        "visual.attnpool.",
-    ),
+    Golden("perception_encoder", "perception_models", perception_encoder, {"num_heads": HEADS}, "visual.attn_pool."),
+    Golden("clip", "CLIP", clip, {"num_heads": HEADS}, "visual.attnpool."),
     _pool2d("timm_pool2d", embed_dim=12),
     _pool2d("timm_pool2d-apart", embed_dim=10, qkv_separate=True),
     _pool2d("timm_pool2d-class_token", class_token=True),
     _pool2d("timm_pool2d-apart_class_token", class_token=True, qkv_separate=True),
-    Golden(
-        "coca",
-        lambda checkouts: version("open_clip_torch"),
-        coca,
-        {"num_heads": HEADS},
-        "visual.attn_pool.",
-        library="open_clip",
-    ),
-    Golden("coca-conch", lambda checkouts: f"CONCH {checkouts.commit('CONCH')}", conch, {"num_heads": HEADS}),
+    Golden("coca", "open_clip_torch", coca, {"num_heads": HEADS}, "visual.attn_pool.", library="open_clip"),
+    Golden("coca-conch", "CONCH", conch, {"num_heads": HEADS}),
 )

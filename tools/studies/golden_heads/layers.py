@@ -8,7 +8,6 @@ import torch
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
 from golden_heads.in_torch import Calling, filled
-from golden_heads.originals import version
 
 HEADS, HEAD = 2, 5
 QUERY, KEY, VALUE, OUT = 6, 7, 8, 9
@@ -170,8 +169,7 @@ def haiku_mha(checkouts, rng, bias=True):
 
 def _row(name, library, make, prefix="", distribution=None, num_heads=HEADS, **options):
     given = {} if num_heads is None else {"num_heads": num_heads}
-    distribution = distribution or library
-    return Golden(name, lambda c: version(distribution), make, given, prefix, options=options, library=library)
+    return Golden(name, distribution or library, make, given, prefix, options=options, library=library)
 
 
 GOLDENS = (

@@ -5,7 +5,6 @@ import numpy as np
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
 from golden_heads.in_torch import Calling, filled, seen_by
-from golden_heads.originals import version
 
 WIDTH, HEADS, HIDDEN = 8, 2, 12
 
@@ -64,26 +63,15 @@ def aim(checkouts, rng):
 _ENDED = "the output is what its classifier is given"
 
 GOLDENS = (
-    Golden(
-        "vjepa", lambda checkouts: f"jepa {checkouts.commit('jepa')}", vjepa, {"num_heads": HEADS}, "module.pooler."
-    ),
+    Golden("vjepa", "jepa", vjepa, {"num_heads": HEADS}, "module.pooler."),
     Golden(
         "vjepa-2_no_bias",
-        lambda checkouts: f"vjepa2 {checkouts.commit('vjepa2')}",
+        "vjepa2",
         vjepa,
         {"num_heads": HEADS},
         "pooler.",
         options={"repository": "vjepa2", "queries": 3, "bias": False},
     ),
-    Golden(
-        "vjepa2_hf",
-        lambda checkouts: version("transformers"),
-        vjepa2_hf,
-        {"num_heads": HEADS},
-        "pooler.",
-        library="transformers",
-    ),
-    Golden(
-        "aim", lambda checkouts: f"ml-aim {checkouts.commit('ml-aim')}", aim, {"num_heads": HEADS}, "head.", note=_ENDED
-    ),
+    Golden("vjepa2_hf", "transformers", vjepa2_hf, {"num_heads": HEADS}, "pooler.", library="transformers"),
+    Golden("aim", "ml-aim", aim, {"num_heads": HEADS}, "head.", note=_ENDED),
 )

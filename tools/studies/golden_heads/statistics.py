@@ -5,7 +5,7 @@ import torch
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
 from golden_heads.in_torch import Calling, filled
-from golden_heads.originals import installed, version
+from golden_heads.originals import installed
 
 WIDTH, HIDDEN = 6, 5
 
@@ -43,13 +43,11 @@ def wespeaker_astp(checkouts, rng, context=True):
 
 
 def _speechbrain(name, prefix="", **options):
-    return Golden(
-        name, lambda c: version("speechbrain"), speechbrain_asp, prefix=prefix, options=options, library="speechbrain"
-    )
+    return Golden(name, "speechbrain", speechbrain_asp, prefix=prefix, options=options, library="speechbrain")
 
 
 def _wespeaker(name, **options):
-    return Golden(name, lambda c: f"wespeaker {c.commit('wespeaker')}", wespeaker_astp, prefix="pool.", options=options)
+    return Golden(name, "wespeaker", wespeaker_astp, prefix="pool.", options=options)
 
 
 GOLDENS = (
