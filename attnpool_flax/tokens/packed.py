@@ -45,7 +45,8 @@ class Packed(Tokens):
             sums = applied / nonzero
         pooled, weights = state.finalized(), weights.T
         if sink is not None:
-            share = share_beside_sink(state.top, state.total, self._at_least_one(sink))
+            sink = sink[None] if sink.ndim == 1 else self._at_least_one(sink)
+            share = share_beside_sink(state.top, state.total, sink)
             pooled, weights, sums = times_share(share, pooled, weights, at(share, self.segments.ids).T, sums)
         return pooled[: self.number], weights, sums[: self.number]
 

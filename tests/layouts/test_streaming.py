@@ -442,3 +442,49 @@ def test_states_of_other_options_merge_and_finalize_by_the_same_programs():
         return merging._merged._cache_size(), merging._finalized._cache_size()
 
     assert sizes_after(0) == sizes_after(1) == sizes_after(0.5)
+
+
+@every_package
+def test_a_sink_enters_once_when_a_state_is_finalized(package):
+    """The result is that of the whole sequence, in two chunks, for states of one query, of heads and of hops."""
+    rng = np.random.default_rng(3)
+    x, mask, query = (
+        rng.normal(size=(2, 5, 4)).astype("f"),
+        np.array([[1, 1, 0, 1, 1], [0] * 5], bool),
+        np.float32([[1, 0, 2, 1]]),
+    )
+    heads = {f"{part}_kernel": rng.normal(size=(4, 3, 2)).astype("f") for part in ("query", "key", "value")}
+    value_bias, kernels = rng.normal(size=(3, 2)).astype("f"), {"kernel": query.T, "out_kernel": np.float32([[1, -2]])}
+    sinks = np.float32([0.5, -np.inf, 2])
+
+    def whole(function, *arguments, sink, kernels=None, **options):
+        parts = (function(x[:, own], mask[:, own], *arguments, **options) for own in (slice(2), slice(2, 5)))
+        return package.finalize_state(package.merge_states(*parts), sink=sink, **(kernels or {}))
+
+    found = [
+        whole(package.attention_state, query[0], sink=sinks[:2]),
+        whole(package.additive_attention_state, sink=0.0, **kernels),
+        whole(
+            package.multi_head_attention_state,
+            sink=sinks,
+            kernels={"value_kernel": heads["value_kernel"], "value_bias": value_bias},
+            query=query,
+            **{key: heads[key] for key in ("query_kernel", "key_kernel")},
+        ),
+    ]
+    exact = [
+        attnpool_ref.attention_pooling(x, mask, query[0], sink=sinks[:2]),
+        attnpool_ref.additive_attention_pooling(x, mask, sink=0.0, **kernels),
+        attnpool_ref.multi_head_attention_pooling(x, mask, query=query, **heads, value_bias=value_bias, sink=sinks),
+    ]
+    for got, want in zip(found, exact, strict=True):
+        assert_near(got, want)
+
+
+@every_package
+def test_only_states_of_attention_take_a_sink_of_their_shape(package):
+    state = package.attention_state(np.ones((2, 5, 4)), None, np.ones(4))
+    with pytest.raises(ValueError, match=r"`sink` has shape \(3,\), needs a shape that broadcasts to"):
+        package.finalize_state(state, sink=np.zeros(3))
+    with pytest.raises(ValueError, match="`sink` is given but `state` is a MeanState, needs a state of an attention"):
+        package.finalize_state(package.mean_state(np.ones((2, 5, 4))), sink=0.0)

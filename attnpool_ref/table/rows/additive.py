@@ -7,7 +7,7 @@ ROWS = of_family(
     additive_attention_pooling=dict(
         shapes=f"{TOKENS} kernel[d, h] out_kernel[h, n?] bias?[h] "
         "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] "
-        "sink?~[..., n?] dropout_multiplier?~[..., n?, L] -> [..., n?, v]",
+        "dropout_multiplier?~[..., n?, L] sink?~[..., n?] -> [..., n?, v]",
         weights="[..., n?, L]",
         source="ilse2018",
         equation="o = sum_l w_l v_l, w = normalizer(u_l . k + c), u_l = act(x_l W + b) * sigmoid(x_l U + g)",
