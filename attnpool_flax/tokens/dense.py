@@ -50,7 +50,7 @@ class Dense(Tokens):
         found = self.softmax_averages(scores, state, batch, multiplier)
         if sink is None:
             return found
-        share = share_beside_sink(*(self._unflatten(array, batch) for array in (state.top, state.total)), sink)
+        share = share_beside_sink(self._unflatten(state.top, batch), self._unflatten(state.total, batch), sink)
         pooled, weights, sums = found
         return times_share(share, pooled, weights, share[..., None], sums)
 

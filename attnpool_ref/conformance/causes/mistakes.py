@@ -310,6 +310,8 @@ def _over_the_count(call, power):
     else:
         return None
     factor = 1 / np.maximum(count, 1) ** power
+    if call.row.packed and "num_segments" not in call.row.results[0]:  # a result for each token
+        factor = factor[ids]
     return [call.exact[0] * factor.reshape(factor.shape + (1,) * (call.exact[0].ndim - factor.ndim)), *call.exact[1:]]
 
 
