@@ -63,7 +63,8 @@ def test_the_signatures_are_those_of_the_row_and_the_same_but_for_how_to_compute
         for name, argument in row.arguments.items():
             # the query of a state has the place of attention_pooling's, and no mean
             optional = argument.optional or (row.name, name) == ("attention_state", "query")
-            assert (definition.parameters[name].default is None) == optional, (row.name, name)
+            default = definition.parameters[name].default
+            assert (default is None) == optional or (optional and default == 1), (row.name, name)  # `scale`
 
 
 @a_row_of_each_family
