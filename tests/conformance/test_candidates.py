@@ -201,7 +201,7 @@ def test_the_natural_signature_is_judged():
     row = row_of(attention, "dot_product_attention")
     assert row.status == "pass"
     assert {u.what for u in row.unasked} == {
-        *("`lengths`", "`bias`", "`scale`", "`dropout_multiplier`", "`return_weights`")
+        *("`lengths`", "`bias`", "`scale`", "`sink`", "`dropout_multiplier`", "`return_weights`")
     }
     assert row.guarantees["weights"].why == "it takes no `return_weights`"
 
