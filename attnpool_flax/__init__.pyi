@@ -319,14 +319,14 @@ def masked_sigmoid(
 def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
 def dot_score(
-    query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike = None, precision: PrecisionLike = None
+    query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike | None = None, precision: PrecisionLike = None
 ) -> Array: ...
 def scaled_dot_score(
     query: ArrayLike,
     key: ArrayLike,
     *,
     scale: ArrayLike | None = None,
-    result_dtype: DTypeLike = None,
+    result_dtype: DTypeLike | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def bilinear_score(
@@ -334,11 +334,11 @@ def bilinear_score(
     key: ArrayLike,
     kernel: ArrayLike,
     *,
-    result_dtype: DTypeLike = None,
+    result_dtype: DTypeLike | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def cosine_score(
-    query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike = None, precision: PrecisionLike = None
+    query: ArrayLike, key: ArrayLike, *, result_dtype: DTypeLike | None = None, precision: PrecisionLike = None
 ) -> Array: ...
 def additive_score(
     query: ArrayLike,
@@ -380,7 +380,7 @@ def trilinear_score(
     key: ArrayLike,
     kernel: ArrayLike,
     *,
-    result_dtype: DTypeLike = None,
+    result_dtype: DTypeLike | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def gaussian_score(query: ArrayLike, key: ArrayLike, *, bandwidth: ArrayLike = 1.0) -> Array: ...
@@ -2119,7 +2119,7 @@ def maxsim_score(
     x_lengths: ArrayLike | None = None,
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
-    result_dtype: DTypeLike = None,
+    result_dtype: DTypeLike | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def muvera_query_encoding(
@@ -2149,7 +2149,7 @@ def maxsim_score_all_pairs(
     x_lengths: ArrayLike | None = None,
     y_lengths: ArrayLike | None = None,
     mean: bool = False,
-    result_dtype: DTypeLike = None,
+    result_dtype: DTypeLike | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def orthogonal_decomposition(

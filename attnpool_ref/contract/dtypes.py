@@ -99,7 +99,8 @@ def _as_integers(key, value, role):
     plain, relative = f"`{key}.astype(int)`", f"`np.round({key} * L).astype(int)` for shares of L tokens"
     may_be_relative = may_be_whole = kind_of(value.dtype) == "f"
     if may_be_whole and isinstance(value, (np.ndarray, np.generic)) and value.size:
-        may_be_relative, may_be_whole = np.all((value >= 0) & (value <= 1)), np.all(value == np.floor(value))
+        numbers = np.asarray(value, np.float64)
+        may_be_relative, may_be_whole = np.all((numbers >= 0) & (numbers <= 1)), np.all(numbers == np.floor(numbers))
     return [plain] * bool(may_be_whole) + [relative] * bool(counts and may_be_relative)
 
 

@@ -23,7 +23,7 @@ from attnpool_ref.table.language import OrFunction
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIRST_LINE = "# Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand."
-STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int", "dtype": "DTypeLike"}
+STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int", "dtype": "DTypeLike | None"}
 OF_JAX = {"axis_name": "str | tuple[str, ...] | None", "precision": "PrecisionLike"}
 """Arguments that only the implementations have."""
 
