@@ -61,7 +61,7 @@ MUTANTS = Mistakes(
         ),
         "attend: drops before the softmax": lambda a: a.oracle(scores=_dropped(a, a.scores), dropout_multiplier=None),
         "attend: softmax whatever the normaliser": lambda a: a.oracle(normalizer="softmax"),
-        "attend: normalises over the queries": lambda a: a.exchanged(normalize, over_queries),
+        "attend: normalises over the queries": lambda a: a.exchanged(softmax, over_queries),
     },
     dot_product_attention={
         "attention: scales the bias": lambda a: a.multiplied(
@@ -74,7 +74,7 @@ MUTANTS = Mistakes(
         "additive attention: the bias after the tanh": lambda a: a.oracle(bias=None),
         "additive attention: 0 times NaN": _zero_times_nan,
         "additive attention: divided by sqrt(h)": lambda a: a.multiplied(out_kernel=1 / np.sqrt(a.out_kernel.size)),
-        "additive attention: normalises over the queries": lambda a: a.exchanged(normalize, over_queries),
+        "additive attention: normalises over the queries": lambda a: a.exchanged(softmax, over_queries),
         "additive attention: uniform where a query sees nothing": lambda a: a.exchanged(
             normalize, lambda right, *of: right(*of) + a.empty / max(a.key.shape[-2], 1)
         ),
