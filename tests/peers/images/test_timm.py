@@ -10,7 +10,8 @@ from agreeing import assert_agree
 from golden_heads.originals import installed
 from pools import HEADS, Case, called
 
-LsePlus1d, SimPool1d = installed("timm", "layers/other_pool.py", "LsePlus1d", "SimPool1d")
+FUSED = {"use_fused_attn": lambda: True}
+LsePlus1d, SimPool1d = installed("timm", "layers/other_pool.py", "LsePlus1d", "SimPool1d", given=FUSED)
 NORMED = functools.partial(torch.nn.LayerNorm, eps=1e-6)
 
 
@@ -52,7 +53,7 @@ def test_simpools_power_does_not_depend_on_the_batch_as_its_authors_does():
 
 
 def test_an_embedding_of_another_width_than_the_tokens_fails():
-    given = {"use_fused_attn": lambda: True, "Mlp": torch.nn.Identity, "trunc_normal_tf_": torch.nn.init.trunc_normal_}
+    given = FUSED | {"Mlp": torch.nn.Identity, "trunc_normal_tf_": torch.nn.init.trunc_normal_}
     latent = installed("timm", "layers/attention_pool.py", "AttentionPoolLatent", given=given)
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         latent(2, embed_dim=3, num_heads=1)(torch.tensor([[[1.0, 2.0]]]))
