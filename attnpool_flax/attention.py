@@ -302,8 +302,14 @@ def multi_head_attention(
     queries = to_heads(query, query_kernel, query_bias, precision)
     keys = to_heads(key, key_kernel, key_bias, precision)
     queries = queries * query_kernel.shape[-1] ** -0.5
-    sink = None if sink is None else jnp.reshape(sink, (1,) * (query.ndim - 2) + (-1, 1))
-    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_and_sum, sink)
+    rows = Rows(
+        (queries,),
+        mask,
+        dropout_multiplier,
+        lambda queries: dot(queries, keys, precision),
+        exp_and_sum,
+        sink_of_heads(sink, queries),
+    )
     values = to_heads(value, value_kernel, value_bias, precision)
     pooled, weights = rows.average(values, return_weights, precision)
     result = from_heads(pooled, out_kernel, out_bias, precision)
@@ -314,6 +320,11 @@ def to_heads(x, kernel, bias, precision):
     """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c]; the bias [H, c] may be None."""
     heads = einsum("...ld,dhc->...hlc", x, kernel, precision)
     return heads if bias is None else heads + jnp.broadcast_to(bias[:, None, :], heads.shape)
+
+
+def sink_of_heads(sink, heads):
+    """Expands sinks [H] for the queries of heads [..., H, n, c], or for their scores; None stays None."""
+    return None if sink is None else jnp.reshape(sink, (1,) * (heads.ndim - 3) + (-1, 1))
 
 
 def from_heads(heads, kernel, bias, precision):

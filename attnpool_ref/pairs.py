@@ -236,12 +236,12 @@ def muvera_query_encoding(x, mask=None, *, lengths=None, planes, projection=None
 
     .. math:: q_{rc} = \sum_{l : k_l,\, \varphi_r(x_l) = c} x_l P_r, \qquad \varphi_r(x) = \big([h_{rj} \cdot x > 0]\big)_{j < b}
 
-    :math:`k_l` is 1 if token :math:`l` is real, else 0.
-    A bucket :math:`c` of repetition :math:`r` has b bits. Bit :math:`j` of token :math:`x_l` is 1 if
-    :math:`h_{rj} \cdot x_l > 0`, in the computing dtype: it is 0 if the product is 0 or NaN, and rounding may decide it
-    near 0. The bits are a binary number, of which :math:`j = 0` is the highest: there is no Gray code, so that vectors of
-    libraries with another order do not mix with these. The block of a bucket is the sum of its real tokens. The dot product of both encodings ranks documents like
-    :func:`maxsim_score`. No gradient passes through the bits; there is no chunked and no sharded version.
+    :math:`k_l` is 1 if token :math:`l` is real, else 0. A bucket :math:`c` of repetition :math:`r` has b bits. Bit
+    :math:`j` of token :math:`x_l` is 1 if :math:`h_{rj} \cdot x_l > 0`, in the computing dtype: it is 0 if the product is
+    0 or NaN, and rounding may decide it near 0. The bits are a binary number, of which :math:`j = 0` is the highest: there
+    is no Gray code, so that vectors of libraries with another order do not mix with these. The block of a bucket is the
+    sum of its real tokens. The dot product of both encodings ranks documents like :func:`maxsim_score`. No gradient
+    passes through the bits; there is no chunked and no sharded version.
 
     Args:
       x: [..., L, d] L tokens of the query, of width d.
@@ -277,14 +277,10 @@ def muvera_document_encoding(x, mask=None, *, lengths=None, planes, projection=N
     .. math:: y_{rc} = \frac{1}{|C|} \sum_{l \in C} x_l P_r, \qquad C = \{l : k_l,\, \varphi_r(x_l) = c\}, \qquad
               \varphi_r(x) = \big([h_{rj} \cdot x > 0]\big)_{j < b}
 
-    :math:`k_l` is 1 if token :math:`l` is real, else 0.
-    A bucket :math:`c` of repetition :math:`r` has b bits. Bit :math:`j` of token :math:`x_l` is 1 if
-    :math:`h_{rj} \cdot x_l > 0`, in the computing dtype: it is 0 if the product is 0 or NaN, and rounding may decide it
-    near 0. The bits are a binary number, of which :math:`j = 0` is the highest: there is no Gray code, so that vectors of
-    libraries with another order do not mix with these. The block of a
-    bucket is the mean of its real tokens; of an empty bucket, the real token whose bits differ from the bucket's in the
-    fewest places, and of several the first. The dot product of both encodings ranks documents like
-    :func:`maxsim_score`. No gradient passes through the bits; there is no chunked and no sharded version.
+    :math:`k_l` is 1 if token :math:`l` is real, else 0. Bits and buckets are those of :func:`muvera_query_encoding`, and no
+    gradient passes through them. The block of a bucket is the mean of its real tokens; of an empty bucket, the real token
+    whose bits differ from the bucket's in the fewest places, and of several the first. The dot product of both encodings
+    ranks documents like :func:`maxsim_score`. There is no chunked and no sharded version.
 
     Args:
       x: [..., L, d] L tokens of the document, of width d.

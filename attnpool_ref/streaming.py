@@ -29,9 +29,6 @@ OPTIONS = {
 }
 """Options that must be equal in states that are merged."""
 
-WITH_SINK = ("attention_state", "multi_head_attention_state", "additive_attention_state")
-"""Functions whose states :func:`finalize_state` finalizes with a sink."""
-
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -479,7 +476,7 @@ def finalize_state(state, *, sink=None, value_kernel=None, out_kernel=None, valu
         "out_bias": out_bias,
     }
     parameters: dict[str, Any] = {key: as_array("finalize_state", key, value) for key, value in given.items()}
-    with_sink = tuple(KINDS[name] for name in WITH_SINK)
+    with_sink = tuple(KINDS[row.name] for row in table.STATES if "sink" in table.get(row.state).arguments)
     call = rowless.resolve_finalize(state, State, KINDS["multi_head_attention_state"], with_sink, **parameters)
     kernels = {key: value for key, value in parameters.items() if value is not None}
     dtype = call.dtype or np.dtype(np.float64)

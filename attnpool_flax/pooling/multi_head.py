@@ -5,7 +5,7 @@ import math
 
 import jax.numpy as jnp
 
-from attnpool_flax.attention import drop, from_heads, to_heads
+from attnpool_flax.attention import drop, from_heads, sink_of_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.products import factor_precision
@@ -105,8 +105,7 @@ def attended(
     scores = dot(jnp.reshape(queries, (1,) * (keys.ndim - queries.ndim) + queries.shape), keys, precision)
     if bias is not None:
         scores = scores + (bias if real is None else jnp.where(real, bias, 0))
-    sink = None if sink is None else jnp.reshape(sink, (1,) * (scores.ndim - 3) + (-1, 1))
-    weights = normalize(scores, real, normalizer, sink)
+    weights = normalize(scores, real, normalizer, sink_of_heads(sink, scores))
     applied = drop(weights, multiplier, real)
     found = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
     return _with_bias(found, value_bias, jnp.sum(applied, -1, keepdims=True)), weights

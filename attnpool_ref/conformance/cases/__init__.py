@@ -32,6 +32,7 @@ from attnpool_ref.conformance.cases.table import (
     LONG_NARROW,
     MANY_TOKENS,
     SHAPES,
+    WITHOUT_TOKENS,
     cases_in,
     cases_of,
     long_narrow_rows,

@@ -170,7 +170,10 @@ JAX compiles a program for each shape, so fewer shapes take less time.
   defaults, have other values of options, or lengths of 8-bit integers.
 """
 
-EMPTY_SHAPES = ("empty batch", "length 0")
+WITHOUT_TOKENS = "length 0"
+"""The shape without tokens to pool."""
+
+EMPTY_SHAPES = ("empty batch", WITHOUT_TOKENS)
 """Shapes without examples, or without tokens to pool, which are also drawn without masks."""
 
 LONGER = 259

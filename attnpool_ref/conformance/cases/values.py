@@ -114,11 +114,9 @@ def idle(main):
     """
     weights, x = main.values["weights"], main.values["x"]
     by_channel = main.axes["weights"][-1] not in SEQUENCES
-    for title, period, place in (
-        ("large tokens of weight 0", 3, 2),
-        ("a large first token of weight 0", x.shape[-2], 0),
-    ):
-        of_tokens = np.arange(x.shape[-2]) % max(period, 1) == place
+    place = np.arange(x.shape[-2])
+    large = {"large tokens of weight 0": place % 3 == 2, "a large first token of weight 0": place == 0}
+    for title, of_tokens in large.items():
         without = np.where(of_tokens[:, None] if by_channel else of_tokens, 0, np.abs(weights))
         yield main.with_values(title, weights=without, x=np.where(of_tokens[:, None], 2.0**40, x))
 

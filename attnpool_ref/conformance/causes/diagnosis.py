@@ -233,18 +233,12 @@ class _InOneDtype:
 
     def is_right_if_sorted(self):
         """Returns whether unsorted segment ids give wrong results, which are right if the tokens are sorted by them."""
-        unsorted = []
-        for answer in self.of_real:
-            case = answer.call.case
-            axes = {key: case.axes[key][-1] for key in case.given("segments")}
-            orders = {axis: np.argsort(case.values[key], kind="stable") for key, axis in axes.items()}
-            if all(np.array_equal(order, np.arange(order.size)) for order in orders.values()):
-                return False
-            for axis, order in orders.items():
-                case = drawing.take(case, "sorted", axis, order)
-            unsorted.append((case, answer.call.return_weights))
-        right = [WrongAnswer.of(self.subject, case, weights) for case, weights in unsorted[:3]]
-        return bool(right) and not any(answer is None or answer.wrong_where_real for answer in right)
+        found = [_with_sorted_segments(answer.call.case) for answer in self.of_real]
+        if not found or None in found:
+            return False
+        calls = zip(found[:3], (answer.call.return_weights for answer in self.of_real), strict=False)
+        right = [WrongAnswer.of(self.subject, case, weights) for case, weights in calls]
+        return not any(answer is None or answer.wrong_where_real for answer in right)
 
     @functools.cached_property
     def _known(self):
@@ -415,6 +409,16 @@ def _count(answers, is_explained, least):
         if explained + len(answers) - tried < least:
             return 0
     return explained
+
+
+def _with_sorted_segments(case):
+    """Returns the case with its packed tokens sorted by their segments; None if they are sorted, or if there are none."""
+    orders = {case.axes[key][-1]: np.argsort(case.values[key], kind="stable") for key in case.given("segments")}
+    if all(np.array_equal(order, np.arange(order.size)) for order in orders.values()):
+        return None
+    for axis, order in orders.items():
+        case = drawing.take(case, "sorted", axis, order)
+    return case
 
 
 def _spread(cases):

@@ -8,11 +8,11 @@ from attnpool_ref.primitives.buckets import ONES
 
 COUNTS_PADDING = "padding is in bucket 0, because its bits are 0: it counts in the mean; assign real tokens only"
 GRAY = "orders the buckets by the Gray code: attnpool's bucket is the binary number of the bits"
-OF_DOCUMENT = "muvera_document_encoding"
 
 
 def _of_document(row):
-    return row.name.endswith(OF_DOCUMENT)
+    """Returns whether the first of the nearest tokens fills an empty bucket, so that the order of the tokens matters."""
+    return row.ordered == "always"
 
 
 @mistake(COUNTS_PADDING, sum_of_bucket, raw=BOTH)

@@ -16,9 +16,7 @@ from typing import Any
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import gradients, invariances, padding, purity, transformations
 
-WITHOUT_TOKENS = "length 0"
-
-GRADIENT_SHAPES = (WITHOUT_TOKENS, "shared", "no batch", drawing.MANY_TOKENS)
+GRADIENT_SHAPES = (drawing.WITHOUT_TOKENS, "shared", "no batch", drawing.MANY_TOKENS)
 """Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, one example, many."""
 
 SIMPLE = ("smallest", "fullest")
@@ -72,7 +70,7 @@ class Situation:
         """The values of ``return_weights`` with which the case is called."""
         if self.kind in ("way", "mixed", "integers"):
             return (False,)
-        if self.kind in ("form", "precise") or (self.kind == "shape" and self.case.shape != WITHOUT_TOKENS):
+        if self.kind in ("form", "precise") or (self.kind == "shape" and self.case.shape != drawing.WITHOUT_TOKENS):
             return (self.weights,)
         return (False, True) if self.weights else (False,)
 
@@ -89,7 +87,7 @@ class Situation:
     @property
     def is_repeated(self):
         """Whether the call is repeated with the same arguments, or, at length 0, made once more to see its warnings."""
-        return (self.laws and self.kind in ("main", "way", "form")) or self.case.shape == WITHOUT_TOKENS
+        return (self.laws and self.kind in ("main", "way", "form")) or self.case.shape == drawing.WITHOUT_TOKENS
 
     @property
     def is_fullest(self):
@@ -113,7 +111,7 @@ class Situation:
         if not self.differentiable or self.case.options.get(row.surrogate):
             return False  # by design the gradient is not the derivative of the values
         if self.kind == "shape":
-            return self.case.shape == WITHOUT_TOKENS or (self.is_fullest and self.case.shape in GRADIENT_SHAPES)
+            return self.case.shape == drawing.WITHOUT_TOKENS or (self.is_fullest and self.case.shape in GRADIENT_SHAPES)
         if self.kind == "main":
             more = self.most == "fullest"  # the call with all arguments is also drawn without masks
             less = self.case.way == "without numbers" or (more and self.case.way == "without masks")

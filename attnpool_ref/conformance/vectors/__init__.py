@@ -82,10 +82,8 @@ def rejected(mistakes, subjects, case):
     ``mistakes`` has pairs of a description and a function from a call to results.
     """
     call: Any = Call(subjects[0], case, False)
-    found, call.got = (
-        [],
-        [np.full(each.shape, 1e300) for each in call.exact],
-    )  # of a range of results, a mistake gives the first
+    call.got = [np.full(each.shape, 1e300) for each in call.exact]  # of a range of results, a mistake gives the first
+    found = []
     for words, wrong in mistakes:
         with contextlib.suppress(ValueError), np.errstate(all="ignore"):  # the changed call may not be legal
             results = None if words in found else wrong(call)
