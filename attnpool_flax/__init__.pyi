@@ -2495,6 +2495,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> MAPHead: ...
@@ -2507,6 +2508,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentionPool2d: ...
@@ -2519,6 +2521,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentionalPooler: ...
@@ -2531,6 +2534,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentiveProbe: ...
@@ -2543,6 +2547,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> MultiHeadAttention: ...
@@ -2555,6 +2560,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> SentencePool: ...
@@ -2567,6 +2573,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AdditiveAttentionPool: ...
@@ -2579,6 +2586,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentiveStatisticsPool: ...
@@ -2591,6 +2599,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    sink: float | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> Any: ...

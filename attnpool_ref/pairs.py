@@ -216,7 +216,7 @@ def maxsim_score_all_pairs(
         theirs. The sum of 32 cosines in bfloat16 has steps of 1/16 or more, which many documents share.
 
     Returns:
-      [B, C] scores; 0 where the query or the document has no real token.
+      [B, C] scores; 0 where the query or the document has no real token, which ranks above negative scores.
 
     Raises:
       ValueError: if shapes disagree, if x or y has other than one batch axis, or if a mask has a float dtype.

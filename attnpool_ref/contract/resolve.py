@@ -130,6 +130,9 @@ def _substitutions(row, values, refusal):
     ``refusal`` is the message about the call.
     """
     given = {key: (argument, values[key]) for key, argument in row.arguments.items() if hasattr(values[key], "shape")}
+    sink = getattr(values.get("sink"), "shape", ())
+    if len(sink) == 1:
+        yield {"sink": masks.with_shape(values["sink"], (*sink, 1))}, "`sink[:, None]`", None
     yield from _of_heads(given, refusal)
     yield from _of_packed_rows(row, values, given)
     for key, (argument, value) in given.items():

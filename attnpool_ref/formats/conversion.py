@@ -23,7 +23,7 @@ OF_CONFIGURATIONS = {
 
 
 def options(row, given, config, found):
-    """Returns the options that the format has: number of heads, epsilon and activation.
+    """Returns the options that the format has: number of heads, epsilon and activation, and a sink if one is given.
 
     Args:
       row: the format.
@@ -67,6 +67,8 @@ def known_options(row, given, config, found):
             missing.append(name)
         else:
             result[name] = _CHECKS[name](row, said, value, found.sizes)
+    if given.get("sink") is not None:
+        result["sink"] = _checked_sink(row, given["sink"])
     return result, missing
 
 
@@ -188,6 +190,14 @@ def _checked_activation(row, said, value, sizes):
     return value
 
 
+def _checked_sink(row, value):
+    if not row.has_sink:
+        raise ValueError(f"{row.name}: `sink` is {brief(value)}, but this format has none")
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or value != 0:
+        raise ValueError(f"{row.name}: `sink` is {brief(value)}, needs 0 or None, because the layer has no other")
+    return 0.0
+
+
 _CHECKS = {"num_heads": _checked_heads, "epsilon": _checked_epsilon, "activation": _checked_activation}
 
 
@@ -234,6 +244,9 @@ def tensors_of(row, head):
 
 
 def _other_option(row, form, head):
+    sink = head.options.get("sink")
+    if sink is not None and not (row.has_sink and sink == 0):
+        return f"`sink` is {sink!r}, needs {'None or 0' if row.has_sink else 'None'}"
     for name, value in {**row.fixed, **form.fixed}.items():
         if head.options.get(name) != value:
             return f"`{name}` is {head.options.get(name)!r}, needs {value!r}"

@@ -202,6 +202,10 @@ BAD = [
         "`mask` has shape (6, 5, 5), needs a shape that broadcasts to [..., n, m] = (3, 2, 5, 5); "
         "did you mean `mask.reshape(3, 2, 5, 5)`?",
     ),
+    Call("dot_product_attention", *[np.stack([X, X], 1)] * 3, sink=np.zeros(2, np.float32)).raises(
+        ValueError,
+        "`sink` has shape (2,), needs a shape that broadcasts to [..., n] = (3, 2, 5); did you mean `sink[:, None]`?",
+    ),
     # names of options
     Call("cross_attention_pooling", X, X, reduction="avg").raises(
         ValueError, "`reduction` is 'avg', needs one of 'sum', 'mean', 'max'"

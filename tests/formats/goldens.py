@@ -16,7 +16,7 @@ from attnpool_ref.conformance.checks import tolerances
 FOLDER = Path(__file__).parent / "golden"
 
 OF_FUNCTIONS = {
-    "MultiHeadAttention": ("multi_head_attention", ()),
+    "MultiHeadAttention": ("multi_head_attention", ("sink",)),
     "MAPHead": ("map_head", ("epsilon", "activation")),
     "AttentionalPooler": ("attentional_pooler", ("epsilon",)),
     "AttentionPool2d": ("attention_pool_2d", ()),

@@ -155,6 +155,8 @@ def test_an_unknown_format_is_answered_with_the_nearest():
         ("flax_mha", {"num_heads": 3}, "`num_heads` is 3, but the tensors have 2"),
         ("torch_mha", {"num_heads": 2, "epsilon": 1e-6}, "`epsilon` is 1e-06, but this format has none"),
         ("clam", {"num_heads": 2}, "`num_heads` is 2, but this format has none"),
+        ("siglip", {"num_heads": 2, "sink": 0}, "`sink` is 0, but this format has none"),
+        ("torch_mha", {"num_heads": 2, "sink": 1.0}, "`sink` is 1.0, needs 0 or None, because the layer has no other"),
         (
             "siglip",
             {"num_heads": 2, "activation": "gelu_new"},
@@ -369,6 +371,13 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
         attnpool_flax.save(head, tmp_path / "absent" / "x.npz", "siglip")
     wide = attnpool_flax.MultiHeadAttention(num_heads=2, query_features=4, out_features=6, rngs=rngs)
     cannot(r"`out_proj.weight` would be \[6, 4\], needs \[4, 4\]", wide, "torch_mha")
+    for sink, message in (
+        (1.0, "flax_mha cannot hold .*`sink` is 1.0, needs None"),
+        (0.0, "`sink` is 0.0, needs None"),
+        ("learned", "it has no place for `sink`"),
+    ):
+        with_sink = attnpool_flax.MultiHeadAttention(num_heads=2, query_features=4, sink=sink, rngs=rngs)
+        cannot(message, with_sink, "flax_mha")
     module, variables = linen.load(heads.tensors_of("clam"), "clam")
     with pytest.raises(ValueError, match='`variables` has no collection "params"'):
         linen.save(module, variables["params"], {}, "clam")

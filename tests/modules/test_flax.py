@@ -67,7 +67,7 @@ def test_a_repr_shows_arguments_of_the_constructor_and_parameters_and_nothing_el
     module, spec = NNX.build(case), SPECS[case.module]
     shown = set(re.findall(r"^  (\w+)=", repr(module), re.MULTILINE))
     known = {*inspect.signature(type(module)).parameters, *(parameter.name for parameter in spec.parameters), "dropout"}
-    assert shown - known == set()
+    assert shown - known - {"value"} == set()  # of a parameter: the oldest Flax does not indent it
 
 
 def test_a_subclass_has_the_parameters_of_its_parent():

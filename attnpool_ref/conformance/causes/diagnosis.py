@@ -18,7 +18,7 @@ from attnpool_ref.conformance.causes import mistakes
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, Call, WrongAnswer
 from attnpool_ref.conformance.checks import agreement, padding
 from attnpool_ref.conformance.report import BROKEN, HELD
-from attnpool_ref.conformance.report.guarantees import DTYPE, GRADIENT, MASKED, VALUES, WEIGHTS
+from attnpool_ref.conformance.report.guarantees import BY_NAME, DTYPE, GRADIENT
 from attnpool_ref.primitives import maximum, mean, minimum, softmax
 
 TRIED = 12
@@ -121,7 +121,8 @@ def _of_guarantee(guarantees, name, part, words):
 
 def _of_others(guarantees):
     """Returns the cause of wrong gradients of right values, or of NaN that is lost."""
-    if any(guarantees[name].status == BROKEN for name in (VALUES, MASKED, WEIGHTS, "shapes", "one argument alone")):
+    of_values = [name for name, each in BY_NAME.items() if each.judged_by == "agreement" and name != DTYPE]
+    if any(guarantees[name].status == BROKEN for name in of_values):
         return []
     return (
         _of_guarantee(guarantees, "NaN at a real token", "NaN in", HIDDEN)

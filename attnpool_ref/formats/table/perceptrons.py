@@ -49,10 +49,13 @@ ABMIL = Format(
     source="AMLab-Amsterdam/AttentionDeepMIL eb0434b, model.py",
     module="AdditiveAttentionPool",
     verified="3.1e-16, without padding, because the original has no mask",
-    notes="The tokens to pass are the output of `feature_extractor_part2`. With one attention map (`ATTENTION_BRANCHES = 1` in the original) the result is [B, d]; the original's is [1, d], because it takes one bag. With n maps it is [B, n, d].",
+    notes="The tokens to pass are the output of `feature_extractor_part2`. With one attention map (`ATTENTION_BRANCHES = 1` in the original) the result is [B, d]; the original's is [1, d], because it takes one bag. With n maps it is [B, n, d]. Files of others have the paper's letters as keys: `V`, `U` and `w`.",
     forms=(
         *_bag_forms("attention_V.0", "attention_w", gate="attention_U.0"),
+        *_bag_forms("attention_V.0", "attention_weights", gate="attention_U.0"),  # before June 2023
         *_bag_forms("attention.0", "attention.2"),
+        *_bag_forms("V", "w", gate="U"),  # by the letters of the paper, as others write it
+        *_bag_forms("V.0", "w", gate="U.0"),
     ),
     sizes=_BAG_SIZES,
     beside=("feature_extractor_part1.", "feature_extractor_part2.", "classifier."),

@@ -13,10 +13,10 @@ HEADS, HEAD = 2, 5
 QUERY, KEY, VALUE, OUT = 6, 7, 8, 9
 
 
-def torch_mha(checkouts, rng, widths=(8, 8, 8), bias=True):
+def torch_mha(checkouts, rng, widths=(8, 8, 8), **options):
     """Runs PyTorch's layer, whose mask is True at padding."""
     query, key, value = widths
-    head = torch.nn.MultiheadAttention(query, HEADS, bias=bias, kdim=key, vdim=value, batch_first=True)
+    head = torch.nn.MultiheadAttention(query, HEADS, kdim=key, vdim=value, batch_first=True, **options)
     head, tensors = filled(head, rng)
     data = numbers.inputs(rng, query=query, key=key, value=value)
     call = Calling(lambda q, k, v, mask: head(q, k, v, None if mask is None else ~mask)[0])
@@ -167,8 +167,8 @@ def haiku_mha(checkouts, rng, bias=True):
     return made
 
 
-def _row(name, library, make, prefix="", distribution=None, num_heads=HEADS, **options):
-    given = {} if num_heads is None else {"num_heads": num_heads}
+def _row(name, library, make, prefix="", distribution=None, num_heads=HEADS, sink=None, **options):
+    given = {key: value for key, value in (("num_heads", num_heads), ("sink", sink)) if value is not None}
     return Golden(name, distribution or library, make, given, prefix, options=options, library=library)
 
 
@@ -176,6 +176,7 @@ GOLDENS = (
     _row("torch_mha", "torch", torch_mha, "self_attn."),
     _row("torch_mha-widths", "torch", torch_mha, widths=(8, 6, 7)),
     _row("torch_mha-no_bias", "torch", torch_mha, bias=False),
+    _row("torch_mha-zero_attn", "torch", torch_mha, sink=0, add_zero_attn=True),
     _row("flax_mha-linen", "flax", flax_linen, "params/attention/", num_heads=None),
     _row("flax_mha-nnx_no_bias", "flax", flax_nnx, num_heads=None),
     _row("keras_mha", "keras", keras_mha, "multi_head_attention/", num_heads=None),
