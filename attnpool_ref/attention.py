@@ -49,8 +49,8 @@ def attend(
         boolean array of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0.
         It may be called for some examples at a time. JAX compiles anew for each new function object, so create it once.
       sink: broadcastable to [..., n], a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
-        one"), or None; [H, 1] has one for each head. The weights then sum to less than 1. It does not affect the result's
-        dtype.
+        one"), or None; one for each head has a last axis of 1. The weights then sum to less than 1. It does not affect
+        the result's dtype.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -98,8 +98,8 @@ def dot_product_attention(
       bias: broadcastable to [..., n, m], :math:`B`, or None; does not affect the result's dtype.
       scale: a number that multiplies the products; None is :math:`1/\sqrt d`.
       sink: broadcastable to [..., n], a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
-        one"), or None; [H, 1] has one for each head. It is neither scaled nor biased, and does not affect the result's
-        dtype.
+        one"), or None; one for each head has a last axis of 1. It is neither scaled nor biased, and does not affect the
+        result's dtype.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -159,8 +159,8 @@ def additive_attention(
       lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       bias: [h], :math:`b`, or None.
       sink: broadcastable to [..., n], a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
-        one"), or None; [H, 1] has one for each head. It is neither scaled nor biased, and does not affect the result's
-        dtype.
+        one"), or None; one for each head has a last axis of 1. It is neither scaled nor biased, and does not affect the
+        result's dtype.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -299,8 +299,7 @@ def multi_head_attention(
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None.
       sink: a number, or [H] with one for each head, a score in the denominator of the softmax only (attention sink; 0 is "softmax off by
-        one"), or None; [H, 1] has one for each head. It is neither scaled nor biased, and does not affect the result's
-        dtype.
+        one"), or None. It is neither scaled nor biased, and does not affect the result's dtype.
       dropout_multiplier: broadcastable to [..., H, n, m] or None; dropout factors of weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
