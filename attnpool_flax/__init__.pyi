@@ -2495,7 +2495,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> MAPHead: ...
@@ -2508,7 +2508,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentionPool2d: ...
@@ -2521,7 +2521,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentionalPooler: ...
@@ -2534,7 +2534,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentiveProbe: ...
@@ -2547,7 +2547,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> MultiHeadAttention: ...
@@ -2560,7 +2560,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> SentencePool: ...
@@ -2573,7 +2573,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AdditiveAttentionPool: ...
@@ -2586,7 +2586,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentiveStatisticsPool: ...
@@ -2599,7 +2599,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> Any: ...

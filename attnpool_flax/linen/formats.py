@@ -24,7 +24,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
-    sink: float | None = None,
+    add_zero_attn: bool | None = None,
     dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> tuple[nn.Module, dict[str, Any]]:
@@ -39,8 +39,8 @@ def load(
       epsilon: the epsilon of the layer normalizations, or the minimum of the variance of attentive statistics; None
         takes it from the configuration, else the format's default, and is an error if there is neither.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
-      sink: 0 for a layer that adds a key and a value of zeros to each row (PyTorch's ``add_zero_attn=True``), which no
-        file shows; None for none.
+      add_zero_attn: whether the layer adds a key and a value of zeros (PyTorch's option), which no file shows: the module
+        gets ``sink=0``.
       dtype: the dtype to which the module casts data and parameters first, such as ``jnp.bfloat16``; None uses their
         promoted dtype. The parameters stay in theirs.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
@@ -56,7 +56,7 @@ def load(
     """
     from attnpool_flax import linen
 
-    given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation, "sink": sink}
+    given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation, "add_zero_attn": add_zero_attn}
     head = formats.read(plain(source), format, prefix=prefix, **given)
     arrays = {
         name: array for name, array in on_device(head.parameters, param_dtype, format).items() if array is not None

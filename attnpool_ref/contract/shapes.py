@@ -243,6 +243,8 @@ def check_broadcast(name, argument, value, batch, sizes):
             break
     needs = f"needs a shape that broadcasts to {argument} = {axes_text(targets[0])}"
     repair = _repair(argument, value, targets) if argument.kind == "mask" else ""
+    if argument.name == "sink" and value.ndim == 1:
+        repair = "; `multi_head_attention` takes one for each head"
     raise ValueError(f"{name}: {shape_text(argument.name, value)}, {needs}{repair}")
 
 

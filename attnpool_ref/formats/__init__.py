@@ -36,7 +36,7 @@ def get(name):
 
 
 @contract.with_short_traceback
-def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activation=None, sink=None):
+def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activation=None, add_zero_attn=None):
     """Reads a head from a file or a mapping.
 
     Args:
@@ -52,8 +52,8 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
       epsilon: the epsilon of the layer normalizations, or the minimum of the variance of attentive statistics; None
         takes that of the configuration, else the default of the format, and is an error if neither has one.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None is as for ``epsilon``.
-      sink: 0 for a layer that adds a key and a value of zeros to each row (PyTorch's ``add_zero_attn=True``), which no
-        file shows; None for none.
+      add_zero_attn: whether the layer adds a key and a value of zeros (PyTorch's option), which no file shows: the module
+        gets ``sink=0``.
 
     Returns:
       A :class:`Head`, whose arrays have the dtypes and the bits of the file; bfloat16 of a file or of PyTorch becomes
@@ -76,7 +76,7 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     ('MultiHeadAttention', 2, (4, 2, 2))
     """
     row = get(format)
-    given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation, "sink": sink}
+    given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation, "add_zero_attn": add_zero_attn}
     if row.name == sentences.NAME:
         for name, value in {"prefix": prefix, **given}.items():
             if value is not None:

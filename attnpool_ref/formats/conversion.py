@@ -23,7 +23,7 @@ OF_CONFIGURATIONS = {
 
 
 def options(row, given, config, found):
-    """Returns the options that the format has: number of heads, epsilon and activation, and a sink if one is given.
+    """Returns the options that the format has: number of heads, epsilon, activation, and the sink if it is said.
 
     Args:
       row: the format.
@@ -67,8 +67,8 @@ def known_options(row, given, config, found):
             missing.append(name)
         else:
             result[name] = _CHECKS[name](row, said, value, found.sizes)
-    if given.get("sink") is not None:
-        result["sink"] = _checked_sink(row, given["sink"])
+    if given.get("add_zero_attn") is not None:
+        result["sink"] = _sink(row, given["add_zero_attn"])
     return result, missing
 
 
@@ -190,12 +190,12 @@ def _checked_activation(row, said, value, sizes):
     return value
 
 
-def _checked_sink(row, value):
-    if not row.has_sink:
-        raise ValueError(f"{row.name}: `sink` is {brief(value)}, but this format has none")
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or value != 0:
-        raise ValueError(f"{row.name}: `sink` is {brief(value)}, needs 0 or None, because the layer has no other")
-    return 0.0
+def _sink(row, adds_zeros):
+    if not row.adds_zeros:
+        raise ValueError(f"{row.name}: `add_zero_attn` is {brief(adds_zeros)}, but this format has none")
+    if not isinstance(adds_zeros, bool):
+        raise ValueError(f"{row.name}: `add_zero_attn` is {brief(adds_zeros)}, needs True or False")
+    return 0.0 if adds_zeros else None
 
 
 _CHECKS = {"num_heads": _checked_heads, "epsilon": _checked_epsilon, "activation": _checked_activation}
@@ -245,8 +245,8 @@ def tensors_of(row, head):
 
 def _other_option(row, form, head):
     sink = head.options.get("sink")
-    if sink is not None and not (row.has_sink and sink == 0):
-        return f"`sink` is {sink!r}, needs {'None or 0' if row.has_sink else 'None'}"
+    if sink is not None and not (row.adds_zeros and sink == 0):
+        return f"`sink` is {sink!r}, needs {'None or 0' if row.adds_zeros else 'None'}"
     for name, value in {**row.fixed, **form.fixed}.items():
         if head.options.get(name) != value:
             return f"`{name}` is {head.options.get(name)!r}, needs {value!r}"

@@ -208,7 +208,7 @@ class Format:
       epsilon: the epsilon of the layer normalizations, or the minimum of a variance: a number, GIVEN, or None for a
         format without any.
       activation: the activation of the MLP: a name, GIVEN, or None for a format without one.
-      has_sink: whether the layer may have a sink of score 0, which its files do not show, so that the caller says it.
+      adds_zeros: whether the layer may add a key and a value of zeros, a sink of score 0, which its files do not show.
       config: for ``num_heads``, ``epsilon`` and ``activation``, the key in a ``config.json``. If this mapping or the
         file lacks it, the format's default counts; for ``num_heads``, ``config_heads`` comes first.
       config_heads: the default number of heads in the configurations of the source, by ``model_type``.
@@ -238,7 +238,7 @@ class Format:
     num_heads: str | int | None = None
     epsilon: float | str | None = None
     activation: str | None = None
-    has_sink: bool = False
+    adds_zeros: bool = False
     width: str = "d"
     config: Mapping[str, str] = field(default_factory=dict)
     config_heads: Mapping[str, int] = field(default_factory=dict)

@@ -204,7 +204,13 @@ BAD = [
     ),
     Call("dot_product_attention", *[np.stack([X, X], 1)] * 3, sink=np.zeros(2, np.float32)).raises(
         ValueError,
-        "`sink` has shape (2,), needs a shape that broadcasts to [..., n] = (3, 2, 5); did you mean `sink[:, None]`?",
+        "`sink` has shape (2,), needs a shape that broadcasts to [..., n] = (3, 2, 5); "
+        "`multi_head_attention` takes one for each head; did you mean `sink[:, None]`?",
+    ),
+    Call("dot_product_attention", X, X, X, sink=np.zeros(2, np.float32)).raises(
+        ValueError,
+        "`sink` has shape (2,), needs a shape that broadcasts to [..., n] = (3, 5); "
+        "`multi_head_attention` takes one for each head",
     ),
     # names of options
     Call("cross_attention_pooling", X, X, reduction="avg").raises(

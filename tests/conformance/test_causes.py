@@ -109,6 +109,13 @@ def mask_ignored_beside_a_bias(query, key, value, mask=None, *, bias=None, scale
     return ref.dot_product_attention(query, key, value, mask if bias is None else None, bias=bias, scale=scale)
 
 
+def with_the_column_of_the_sink(query, key, value, mask=None, *, sink=None, return_weights=False):
+    pooled, weights = ref.dot_product_attention(query, key, value, mask, sink=sink, return_weights=True)
+    if sink is not None:
+        weights = np.concatenate([weights, 1 - np.sum(weights, -1, keepdims=True)], -1)
+    return (pooled, weights) if return_weights else pooled
+
+
 def a_hundredth_off(x, mask=None):
     return ref.mean_pooling(x, mask) * np.float32(1.01)
 
@@ -120,6 +127,7 @@ def a_hundredth_off(x, mask=None):
         (nan_when_empty, "mean_pooling", [mistakes.NAN]),
         (fill(-1e9), "masked_softmax", [of_weights.STAND_IN]),
         (lengths_ignored, "dot_product_attention", ["ignores `lengths`"]),
+        (with_the_column_of_the_sink, "dot_product_attention", [diagnosis.WITH_SINK]),
         (mask_ignored_beside_a_bias, "dot_product_attention", []),  # a mixed batch contradicts that it ignores masks
         (a_hundredth_off, "mean_pooling", []),  # nobody knows it
     ],

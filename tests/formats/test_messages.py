@@ -155,8 +155,8 @@ def test_an_unknown_format_is_answered_with_the_nearest():
         ("flax_mha", {"num_heads": 3}, "`num_heads` is 3, but the tensors have 2"),
         ("torch_mha", {"num_heads": 2, "epsilon": 1e-6}, "`epsilon` is 1e-06, but this format has none"),
         ("clam", {"num_heads": 2}, "`num_heads` is 2, but this format has none"),
-        ("siglip", {"num_heads": 2, "sink": 0}, "`sink` is 0, but this format has none"),
-        ("torch_mha", {"num_heads": 2, "sink": 1.0}, "`sink` is 1.0, needs 0 or None, because the layer has no other"),
+        ("siglip", {"num_heads": 2, "add_zero_attn": True}, "`add_zero_attn` is True, but this format has none"),
+        ("torch_mha", {"num_heads": 2, "add_zero_attn": 1}, "`add_zero_attn` is 1, needs True or False"),
         (
             "siglip",
             {"num_heads": 2, "activation": "gelu_new"},

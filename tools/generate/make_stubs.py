@@ -112,7 +112,7 @@ def _load():
     for row in FORMATS.values():
         by_module.setdefault(row.module, []).append(row.name)
     keywords = "prefix: str | None = None, num_heads: int | None = None, epsilon: float | None = None, "
-    keywords += "activation: str | None = None, sink: float | None = None, "
+    keywords += "activation: str | None = None, add_zero_attn: bool | None = None, "
     keywords += "dtype: Dtype | None = None, param_dtype: Dtype | None = None"
     assert re.findall(r"(\w+): ", keywords) == list(inspect.signature(formats.load).parameters)[2:]
     results = {f"Literal[{', '.join(map(repr, names))}]": module for module, names in by_module.items()}

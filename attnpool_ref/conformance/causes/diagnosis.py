@@ -47,6 +47,7 @@ DETACHED = (
     "tie to one token"
 )
 EXCHANGED = "the last two axes of the result are exchanged"
+WITH_SINK = "keeps the column of the sink in the weights: they are those of the tokens alone"
 SQUEEZED = "removes all axes of size 1, as squeeze() does: name the axis to remove, as in squeeze(-2)"
 
 
@@ -443,21 +444,33 @@ def _of_chance(evidence):
 def _of_sizes(judged):
     """Returns the causes of wrong shapes: too few segments, missing axes of size 1, or two axes exchanged."""
     known = {mistakes.SIZE: mistakes.size_of} if "segment_ids" in judged[0].subject.row.arguments else {}
+    known |= {WITH_SINK: _with_sink} if "sink" in judged[0].subject.row.arguments else {}
     others = {SQUEEZED: _squeezed, EXCHANGED: _exchanged}
     causes = {words: Cause(words) for words in known | others}
     for words, answer in (known | others).items():
+        place = -1 if words == WITH_SINK else 0
         for each in judged:
             found, against = 0, 0
             for case, weights in each.cases:
                 call, shape = Call(each.subject, case, weights), None
                 with contextlib.suppress(Exception):  # the guarantee "an answer" reports the error
-                    shape = each.subject.outputs(case, weights)[0].shape
+                    shape = each.subject.outputs(case, weights)[place].shape
                 wrong = answer(call)
-                found += wrong is not None and shape == wrong[0].shape
-                against += (wrong is None or shape != wrong[0].shape) and shape != call.exact[0].shape
+                found += wrong is not None and shape == wrong[place].shape
+                against += (wrong is None or shape != wrong[place].shape) and shape != call.exact[place].shape
             if found and (words in known or not against):
                 causes[words].counts[each.dtype] = found, found
     return [cause for cause in causes.values() if cause.counts]
+
+
+def _with_sink(call):
+    """Returns the right results, the weights with one more column; None without a sink, or if weights are not returned."""
+    if call.values.get("sink") is None or not (call.return_weights or "scores" in call.values):
+        return None
+    *others, weights = call.exact
+    column = [(0, 0)] * weights.ndim
+    column[call.case.options.get("axis", -1)] = (0, 1)
+    return [*others, np.pad(weights, column)]
 
 
 def _exchanged(call):

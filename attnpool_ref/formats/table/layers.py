@@ -30,7 +30,7 @@ TORCH_MHA = Format(
     source="torch 2.13, torch/nn/modules/activation.py",
     module="MultiHeadAttention",
     verified="3.1e-16, with and without the original's mask",
-    notes="The batch axis comes first, as with `batch_first=True`. `key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. The file does not say whether the layer has `add_zero_attn=True`; if it does, pass `sink=0` to `load`.",
+    notes="The batch axis comes first, as with `batch_first=True`. `key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. The file does not say whether the layer has `add_zero_attn=True`; if it does, pass this to `load`, too.",
     forms=(
         Form((Tensor("in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS), *_OF_TORCH)),
         Form(
@@ -44,7 +44,7 @@ TORCH_MHA = Format(
     ),
     sizes=_INPUTS | {"qkv_features": "d", "out_features": "d"},
     num_heads=GIVEN,
-    has_sink=True,
+    adds_zeros=True,
     refused={"bias_k": "an extra key and value (`add_bias_kv`)", "bias_v": "an extra key and value (`add_bias_kv`)"},
 )
 

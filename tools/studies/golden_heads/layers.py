@@ -167,8 +167,9 @@ def haiku_mha(checkouts, rng, bias=True):
     return made
 
 
-def _row(name, library, make, prefix="", distribution=None, num_heads=HEADS, sink=None, **options):
-    given = {key: value for key, value in (("num_heads", num_heads), ("sink", sink)) if value is not None}
+def _row(name, library, make, prefix="", distribution=None, num_heads=HEADS, **options):
+    given = {} if num_heads is None else {"num_heads": num_heads}
+    given |= {key: options[key] for key in ("add_zero_attn",) if key in options}
     return Golden(name, distribution or library, make, given, prefix, options=options, library=library)
 
 
@@ -176,7 +177,7 @@ GOLDENS = (
     _row("torch_mha", "torch", torch_mha, "self_attn."),
     _row("torch_mha-widths", "torch", torch_mha, widths=(8, 6, 7)),
     _row("torch_mha-no_bias", "torch", torch_mha, bias=False),
-    _row("torch_mha-zero_attn", "torch", torch_mha, sink=0, add_zero_attn=True),
+    _row("torch_mha-zero_attn", "torch", torch_mha, add_zero_attn=True),
     _row("flax_mha-linen", "flax", flax_linen, "params/attention/", num_heads=None),
     _row("flax_mha-nnx_no_bias", "flax", flax_nnx, num_heads=None),
     _row("keras_mha", "keras", keras_mha, "multi_head_attention/", num_heads=None),
