@@ -97,7 +97,7 @@ class Call:
         """Arguments that are Python numbers: the function's defaults, or the judge's values if there is none."""
         known = contract.signature_of(getattr(attnpool_ref, self.row.name)).parameters
         drawn = {key: self._small.values[key].item() for key in self._small.axes if key not in self.axes}
-        return {key: known[key].default if is_number(known[key].default) else value for key, value in drawn.items()}
+        return drawn | {key: known[key].default for key in self.row.arguments if is_number(known[key].default)}
 
     def shapes(self, dtype):
         """Returns descriptions of all arrays; floating arrays have the dtype."""

@@ -540,7 +540,8 @@ def test_all_data_may_have_the_same_batch_axes():
         return ref.dot_product_attention(query, key, value, mask)
 
     shared = {"shapes": ("no batch", "long, batch (2, 3)", "shared")}
-    assert row_of(attention, "dot_product_attention", **shared).status == "fail"
+    row = row_of(attention, "dot_product_attention", **shared)
+    assert row.status == "pass" and any("`query` shared" in note and "AssertionError" in note for note in row.notes)
     row = row_of(attention, "dot_product_attention", same_batch=True, **shared)
     assert row.status == "pass", row.failures
     assert {u.why for u in row.unasked if "shared" in u.what} == {"all its data must have the same batch axes"}

@@ -65,7 +65,7 @@ def with_a_fault(row, fault):
 
     @functools.wraps(getattr(attnpool_ref, row))
     def wrong(*args, **kwargs):
-        known = Exchanged(None, primitive.__wrapped__, number, 0, [], [])
+        known = Exchanged(None, primitive.__wrapped__, number, 0, [], [], 0)
         with np.errstate(all="ignore"), exchanged({primitive: functools.partial(function, known)}):
             return getattr(attnpool_ref, row)(*args, **kwargs)
 

@@ -42,12 +42,13 @@ class Mistake:
     primitive: Any = None
 
 
-SQUARES = "squares"
+SQUARES, UNDIVIDED = "squares", "undivided"
 ALWAYS, NEVER = (True, SQUARES), (False,)
-BOTH = (True, SQUARES, False)
+BOTH = (True, SQUARES, UNDIVIDED, False)
 """Values of ``raw``: whether padding keeps its numbers before the primitive, is set to 0, or both are tried.
 
-With :data:`SQUARES` a variance under the weights is also taken from their mean of squares.
+With :data:`SQUARES` a variance under the weights is also taken from their mean of squares; with :data:`UNDIVIDED` padding
+is set to 0, and moments are not divided by the sum of the weights.
 """
 
 LIKE = (log_softmax, softmax_of_products)
@@ -89,7 +90,7 @@ class Exchange:
         if self.when is not None and not self.when(row):
             return
         for number, text in (self.numbers or {None: ""}).items():
-            for raw in self.raw if _has_moments(row) else [raw for raw in self.raw if raw != SQUARES]:
+            for raw in self.raw if _has_moments(row) else [raw for raw in self.raw if isinstance(raw, bool)]:
                 yield Mistake(words, _Answer(self, number, raw), text, primitive=self.primitive)
 
 
@@ -132,6 +133,7 @@ class Exchanged:
       calls: the arguments of each call of the primitive, if the row asks for them.
       index: how many calls of the primitive there were before.
       masks: the masks of both sequences, for primitives of pairs.
+      rank: the number of axes of the right result.
     """
 
     call: Any
@@ -140,6 +142,7 @@ class Exchanged:
     off: int
     calls: list
     masks: list
+    rank: int
     index: int = -1
 
     @property
@@ -164,10 +167,11 @@ class _Answer:
     def __call__(self, call):
         if self.exchange.primitive not in call.primitives:
             return None
+        rank = call.exact[0].ndim  # before anything is exchanged
         calls = self._calls(call) if self.exchange.again else []
         if not self.exchange.uncertain:
-            return self._oracle(call, calls, 0)
-        return call.nearest([self._oracle(call, calls, off) for off in (0, -1, 1, -2)])
+            return self._oracle(call, calls, rank, 0)
+        return call.nearest([self._oracle(call, calls, rank, off) for off in (0, -1, 1, -2)])
 
     def _calls(self, call):
         calls = []
@@ -180,11 +184,11 @@ class _Answer:
             call.oracle()
         return calls
 
-    def _oracle(self, call, calls, off):
+    def _oracle(self, call, calls, rank, off):
         exchange, number = self.exchange, self.number
         if exchange.numbers and number is None:
             number = least_number(call)
-        known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls, [])
+        known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls, [], rank)
 
         def wrong(*args, **kwargs):
             known.index += 1
@@ -211,7 +215,11 @@ class _Answer:
         if not self.raw:
             return {}
         others = {moments: _under_weights} if self.raw != SQUARES else {moments: _under_weights_by_squares}
-        return others | dict.fromkeys((fill_padding, only_real, zero_if_empty), _as_it_is)
+        return (
+            others
+            if self.raw == UNDIVIDED
+            else others | dict.fromkeys((fill_padding, only_real, zero_if_empty), _as_it_is)
+        )
 
 
 def _has_moments(row):

@@ -24,6 +24,7 @@ FROM_THE_LEFT = "counts the real tokens from the left: wrong unless all padding 
 GATE = "tanh and sigmoid are exchanged: the activation belongs to `kernel`, the sigmoid to `gate_kernel`"
 COUNTS_QUERIES = "adds the largest products of padded query tokens: ignores `x_mask`"
 ORDER = "the results stand in the order of the lengths, not of the examples: undo the sorting"
+CLIPPED = "clips probabilities: those of 0 and 1 change"
 NAN = "NaN for a fully masked row"
 INFINITE = "an infinite number for a fully masked row"
 READ = "reads the padding of a fully masked row"
@@ -238,9 +239,12 @@ def _with_masks_swapped(call, first, second):
     if any(other not in call.values for _, other in pairs):
         return None
     swapped = {a: call.values[b] for pair in pairs for a, b in (pair, pair[::-1])}
-    if call.values[first].shape[:-2] != call.values[second].shape[:-2]:
+    of_all_pairs = call.row.results == (("B", "C"),)
+    if not of_all_pairs and call.values[first].shape[:-2] != call.values[second].shape[:-2]:
         return None
     found = call.oracle(**swapped)
+    if of_all_pairs:
+        found = [each.T for each in found]
     return found if all(f.shape == e.shape for f, e in zip(found, call.exact, strict=True)) else None
 
 
@@ -261,7 +265,7 @@ def _results_by_length(call):
     if not call.case.batch or not (key or lengths):
         return None
     counts = np.sum(call.real(key), -1) if key else np.asarray(call.values[lengths[0]])
-    if counts.shape != tuple(call.case.batch[:1]):
+    if counts.shape != tuple(call.case.batch[:1]) or any(output.shape[:1] != counts.shape for output in call.exact):
         return None
     order = np.argsort(-counts, kind="stable")
     return [output[order] for output in call.exact]
@@ -315,14 +319,84 @@ def _over_the_count(call, power):
     return [call.exact[0] * factor.reshape(factor.shape + (1,) * (call.exact[0].ndim - factor.ndim)), *call.exact[1:]]
 
 
-def _over_k(call):
-    """Returns the result of the largest k tokens if their sum is divided by k, also where fewer are real."""
+def _over_k(call, most):
+    """Returns the result of the largest k tokens if their sum is divided by k, also where fewer are real.
+
+    With ``most`` it is divided by k, but by no more than the number of tokens, padding included.
+    """
     k, counted = call.case.options.get("k"), _over_the_count(call, 1)
     if k is None or counted is None:
         return None
     with np.errstate(all="ignore"):
         count = np.where(call.exact[0] == 0, 1, call.exact[0] / counted[0])
-    return [call.exact[0] * np.minimum(np.round(count), k) / k, *call.exact[1:]]
+    by = min(k, max(call.case.sizes.get("L", k), 1)) if most else k
+    return [call.exact[0] * np.minimum(np.round(count), k) / by, *call.exact[1:]]
+
+
+def _over_another_sum(call, counted):
+    """Returns the sum under the given weights, divided by that of all weights, or with ``counted`` by the number of tokens."""
+    packed = call.case.given("segments")
+    real = full_mask(call.case, "mask")[0] if call.case.given_masks() else np.ones(call.values["x"].shape[:-1], bool)
+    weights = real.astype(float) if call.values["weights"] is None else call.values["weights"]
+    if weights.ndim == real.ndim:
+        weights = weights[..., None]
+    kept = np.where(real[..., None], weights, 0)
+    other = np.where(real[..., None], 1.0, 0) if counted else weights
+    with np.errstate(all="ignore"):
+        if not packed:
+            return [call.exact[0] * np.sum(kept, -2) / np.sum(other, -2)]
+        ids = call.values[packed[0]]
+        owns = [ids == segment for segment in range(call.case.options["num_segments"])]
+        factors = [np.sum(kept[own], 0) / np.sum(other[own], 0) for own in owns]
+        return [np.where(call.exact[0] == 0, 0, call.exact[0] * np.stack(factors))]
+
+
+def _without_the_last_position(call, key):
+    """Returns the positions of spans without the last one of each."""
+    return [call.exact[0] & (np.arange(call.exact[0].shape[-1]) != call.values[key][..., 1:])]
+
+
+def _over_padded_queries(call):
+    """Returns the mean over the tokens of a padded query of the results that are means over its real tokens."""
+    if not call.case.options.get("mean") or call.values["x_mask"] is None:
+        return None
+    share = np.mean(full_mask(call.case, "x_mask")[0], -1)
+    return [output * share.reshape(share.shape + (1,) * (output.ndim - share.ndim)) for output in call.exact]
+
+
+def _data(call, key, change):
+    """Returns the result if ``change`` changes the data called ``key``."""
+    return call.oracle(**{key: change(call.values[key])})
+
+
+def _clipped(call, number):
+    """Returns the result if probabilities are clipped from a number to 1 minus the number."""
+    return call.oracle(x=np.clip(call.values["x"], number, 1 - number))
+
+
+def _unscaled_bias(call):
+    """Returns the result if the bias of the query is multiplied by the root of a head's width."""
+    bias, scale = call.values["query_bias"], call.values.get("scale")
+    if bias is None:
+        return call.exact
+    return call.oracle(query_bias=bias * (np.sqrt(bias.shape[-1]) if scale is None else 1 / scale))
+
+
+def _gates(call, order):
+    """Returns the result if the gates of an LSTM, i, f, g and o, stand in another order."""
+    changed = {}
+    for key, argument in call.row.arguments.items():
+        if argument.own[-1:] == ("4d",):
+            parts = np.split(call.values[key], 4, -1)
+            changed[key] = np.concatenate([parts[place] for place in order], -1)
+    return call.oracle(**changed)
+
+
+def _without_ghosts(call):
+    """Returns the result if the columns of ghost clusters are cut off before the softmax."""
+    count = call.case.sizes["K"]
+    keys = [key for key in call.case.given("parameter") if call.row.arguments[key].own[-1:] == ("K+G",)]
+    return call.oracle(**{key: call.values[key][..., :count] for key in keys})
 
 
 def _negated(call):
@@ -456,7 +530,10 @@ def _of_arguments(row, parameters):
             elif default != 1:
                 yield _mistake(f"`{key}` is always 1", _number, key=key, value=1.0, whole=True)
         elif argument.kind == "parameter":
-            yield _mistake(f"ignores `{key}`: as if it were 0", _zero, key=key, whole=True)
+            words = f"ignores `{key}`: as if it were 0"
+            if key == "query_kernel" and argument.own[-1] == "h":
+                words = "the query cancels: `query_kernel` is ignored, or the tanh is not of the sum with the key"
+            yield _mistake(words, _zero, key=key, whole=True)
         if argument.numeric:
             for words, change in NUMBERS:
                 yield _mistake(words.format(key), _changed, key=key, change=change, whole=True)
@@ -474,6 +551,10 @@ def _of_arguments(row, parameters):
         yield _mistake(words, _changed, key="scores", change=lambda scores: 2 * scores)
     if "weights" in arguments:
         yield _mistake("takes a softmax of `weights`: they are weights already", _softmax_of, key="weights", whole=True)
+    if {"x", "weights"} <= arguments.keys():
+        for counted, divisor in ((False, "weights of all tokens, padding included"), (True, "number of tokens")):
+            words = f"divides by the {divisor}, not by the sum of the real weights"
+            yield _mistake(words, _over_another_sum, counted=counted, whole=True)
     for kind in ("data", "parameter"):
         same = [key for key, argument in arguments.items() if argument.kind == kind]
         for i, first in enumerate(same):
@@ -493,10 +574,9 @@ def _of_arguments(row, parameters):
                 yield _mistake(words, _pooled_first, key=key, mask=mask, summed=summed, whole=True)
     yield _mistake("the kernels are transposed", _all_transposed, whole=True)
     data = [key for key, argument in arguments.items() if argument.kind == "data" and argument.own]
-    for first, second in itertools.pairwise(data):
-        if f"{first}_mask" in arguments and f"{second}_mask" in arguments:
-            words = f"`{first}` and `{second}` are exchanged, with their masks"
-            yield _mistake(words, _with_masks_swapped, first=first, second=second, whole=True)
+    for first, second in itertools.pairwise(key for key in arguments if f"{key}_mask" in arguments):
+        words = f"`{first}` and `{second}` are exchanged, with their masks"
+        yield _mistake(words, _with_masks_swapped, first=first, second=second, whole=True)
     if not row.state and not row.norms:
         for keys in dict.fromkeys([*((key,) for key in data), tuple(data)]):
             words = f"divides {listed(keys)} by the norm of each vector first"
@@ -516,10 +596,28 @@ def _of_arguments(row, parameters):
     for power, words in ((1, "the number of real tokens: a mean"), (0.5, "the root of the number of real tokens")):
         yield _mistake(f"divides the result by {words}", _over_the_count, power=power, whole=True)
     if "k" in row.options:
-        yield _mistake("divides by k also where fewer tokens are real", _over_k, whole=True)
+        for most in (False, True):
+            yield _mistake("divides by k also where fewer tokens are real", _over_k, most=most, whole=True)
+    if "mean" in row.options and "x_mask" in arguments:
+        yield _mistake("divides by the padded length of the query", _over_padded_queries, whole=True)
+    if "p" in arguments:
+        yield _mistake("takes the magnitudes of negative numbers", _data, key="x", change=np.abs, whole=True)
+    if any(argument.own[-1:] == ("4d",) for argument in arguments.values()):
+        for order in ((0, 1, 3, 2), (0, 2, 1, 3), (0, 3, 1, 2), (1, 0, 2, 3)):
+            yield _mistake("the gates of the LSTM have another order than i, f, g, o", _gates, order=order, whole=True)
+    if any(argument.own[-1:] == ("K+G",) for argument in arguments.values()):
+        yield _mistake("the ghost clusters take no weight: cut them off after the softmax", _without_ghosts)
+    if "query_bias" in arguments and "query_kernel" in arguments:
+        words = "the query's bias is not scaled: it is added after the division by the root of the width"
+        yield _mistake(words, _unscaled_bias, whole=True)
+    if row.unit:
+        for number, text in of_tokens.SMALL.items():
+            yield _mistake(CLIPPED, _clipped, text, number=number)
     if not row.state:
         yield _mistake("takes the smallest where the largest is meant, or vice versa", _negated, whole=True)
     yield _mistake("positions count from 1", _plus_1, whole=True)
+    for key in (key for key, argument in arguments.items() if argument.kind == "index"):
+        yield _mistake("the last position of a span is missing: its end is in it", _without_the_last_position, key=key)
     if not any(argument.kind == "mask" for argument in arguments.values()):
         for key in (key for key, argument in arguments.items() if argument.kind in ("int", "lengths")):
             words = "takes one token more than is real, as `arange <= length` does"

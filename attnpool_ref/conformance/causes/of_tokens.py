@@ -34,6 +34,7 @@ ADDED = "adds an epsilon to the variance: take the larger one of the variance an
 FLOOR = "a floor under the variance"
 ALWAYS_1 = "divides by N - 1: `ddof` is always 1"
 CONTEXT = "the statistics of the context count padding: give them the mask too"
+OVERWRITTEN = "keeps one token of each segment: `out[ids] += x` adds the last one alone"
 NEXT = "an empty segment takes the token of the next one, as `reduceat` does"
 
 STARTS = {0.0: "0"} | FILLS
@@ -119,6 +120,27 @@ def count_of_8_bits(a, x, mask):
     """The count wraps at 256."""
     count = np.sum(mask, -1)[..., None]
     return _sum(x, mask) / np.where(count > 255, np.maximum(count % 256, 1), np.maximum(count, 1))
+
+
+@mistake("counts the tokens in a signed integer of 8 bits: the count of more than 127 is wrong", mean)
+def count_of_7_bits(a, x, mask):
+    """The count wraps at 128, to -128."""
+    count = (np.sum(mask, -1)[..., None] + 128) % 256 - 128
+    return np.where(_count(mask) > 127, _sum(x, mask) / np.where(count == 0, 1, count), a.right(x, mask))
+
+
+@mistake("averages the tokens of all segments, not of each segment", mean, again=True, when=lambda row: row.packed)
+def of_all_segments(a, x, mask):
+    """All segments have one mean."""
+    total = sum(np.sum(_sum(tokens, real), tuple(range(x.ndim - 2))) for tokens, real in a.calls)
+    return np.broadcast_to(total / max(sum(np.sum(real) for _, real in a.calls), 1), (*x.shape[:-2], x.shape[-1]))
+
+
+@mistake(OVERWRITTEN, mean, when=lambda row: row.packed)
+def last_token_over_the_count(a, x, mask):
+    """The tokens before the last are overwritten, but count."""
+    last = np.sum(mask, -1, keepdims=True) == np.cumsum(mask, -1)
+    return _sum(x, mask & last) / np.maximum(_count(mask), 1)
 
 
 @mistake("subtracts each center once, not under the weights of its tokens", sums_of_residuals)
@@ -453,7 +475,7 @@ def _is_nothing(mask, weights, average, deviation):
 # Segments
 
 
-@mistake("keeps one token of each segment: `out[ids] += x` adds the last one alone", members)
+@mistake(OVERWRITTEN, members)
 def last_member(a, segment_ids, segment):
     """The tokens before the last are overwritten."""
     return a.right(segment_ids, segment)[-1:]

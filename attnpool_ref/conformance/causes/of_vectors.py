@@ -17,6 +17,8 @@ from attnpool_ref.primitives import (
     unit_vector,
 )
 
+BY_A_VIEW = "splits the heads by a view: reshape to [..., L, H, c] first, then move the axis of heads"
+
 
 @mistake("an epsilon added to the norm", unit_vector, numbers=EPSILONS)
 def added_to_the_norm(a, x, axis=-1):
@@ -83,6 +85,12 @@ def by_the_square(a, x, axis=-1):
 def along_another_axis(a, x, axis=-1):
     """The norm is over the axis before."""
     return a.right(x, axis - 1) if x.ndim > 1 else x
+
+
+@mistake("normalizes first over the wrong axis", unit_vector)
+def first_along_another_axis(a, x, axis=-1):
+    """Of several norms the first is over the axis before."""
+    return a.right(x, axis) if a.index else along_another_axis(a, x, axis)
 
 
 @mistake("divides by the norm of the whole array", unit_vector)
@@ -210,15 +218,17 @@ def the_other_way(a, *parts):
     return np.concatenate(parts[::-1], -1)
 
 
-@mistake(
-    "splits the heads by a view: reshape to [..., L, H, c] first, then move the axis of heads",
-    project_to_heads,
-    raw=BOTH,
-)
+@mistake(BY_A_VIEW, project_to_heads, raw=BOTH)
 def by_a_view(a, x, kernel, bias):
     """[L, Hc] is read as [H, L, c]."""
     heads = np.swapaxes(a.right(x, kernel, bias), -3, -2)
     return heads.reshape(*heads.shape[:-3], heads.shape[-2], heads.shape[-3], heads.shape[-1])
+
+
+@mistake(BY_A_VIEW, project_to_heads, raw=BOTH)
+def keys_and_values_by_a_view(a, x, kernel, bias):
+    """Only the queries are split right."""
+    return by_a_view(a, x, kernel, bias) if a.index else a.right(x, kernel, bias)
 
 
 @mistake(

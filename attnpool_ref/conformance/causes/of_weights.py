@@ -140,6 +140,13 @@ def over_the_axis_before(a, scores, real, axis=-1):
     return a.right(scores, real, -2 if axis % scores.ndim == scores.ndim - 1 else -1) if scores.ndim > 1 else scores
 
 
+@mistake("normalizes over the queries or hops, not over the tokens", softmax)
+def over_several_queries(a, scores, real, axis=-1):
+    """So it does where the result has an axis of queries, hops or clusters."""
+    several = a.rank > len(a.call.case.batch) + 1
+    return over_the_axis_before(a, scores, real, axis) if several else a.right(scores, real, axis)
+
+
 @mistake(WRONG_AXIS, softmax)
 def over_the_third_axis(a, scores, real, axis=-1):
     """The softmax runs over the third axis from the end, such as that of heads."""
@@ -381,7 +388,10 @@ def unmasked_where_empty(a, scores, real, axis=-1):
 # Sinks
 
 
-@mistake("adds the sink to every score, where it cancels: it is a term of the denominator", share_beside_sink)
+@mistake(
+    "the sink cancels, as if it were added to every score, or the weights were divided by their sum again without it",
+    share_beside_sink,
+)
 def without_sink(a, scores, mask, sink, axis=-1):
     """The weights are those of the softmax without a sink."""
     return np.any(mask & (scores > -np.inf), axis, keepdims=True).astype(float)
@@ -504,6 +514,12 @@ def over_the_root_of_the_tokens(a, width):
     """The size of the other axis."""
     sizes = a.call.case.sizes
     return 1 / np.sqrt(sizes.get("m", sizes.get("L", width)))
+
+
+@mistake("divides by the root of the values' width, not of the keys'", inverse_root)
+def over_the_root_of_the_values(a, width):
+    """The width of the values."""
+    return 1 / np.sqrt(a.call.case.sizes.get("v", width))
 
 
 @mistake(

@@ -3,13 +3,14 @@
 For all others, a deviation breaks a guarantee if an engineer who does not know attnpool would call it a mistake.
 """
 
+import contextlib
 import re
 from dataclasses import replace
 
 import numpy as np
 
 from attnpool_ref.conformance.cases import EMPTY_SHAPES
-from attnpool_ref.conformance.checks.agreement import compare
+from attnpool_ref.conformance.checks.agreement import agreement, compare
 from attnpool_ref.conformance.report import guarantees
 
 NARROW, WIDER, BITS, ANY_DTYPE, LOGARITHMS = "narrow", "wider", "bits", "any dtype", "logarithms"
@@ -79,9 +80,11 @@ def _is_optional(subject, case, situation, finding):
             return (
                 True  # a constant that is cast to the dtype of integers is right for the floats that it is written for
             )
-        if case.row.packed and _has_integer_masks(case):
-            return True  # so is x[mask], by which packed tokens are usually selected
+        if _is_right_with_booleans(subject, finding):
+            return True  # so are x[mask] and ~mask for the booleans that they are written for
         return raised or finding.aspect == "shape" or (finding.aspect == "dtype" and ANY_DTYPE in subject.tolerated)
+    if raised and _has_shared_tokens(case):
+        return True
     if raised and finding.check == "the same answer twice":  # of arrays that are not contiguous
         return True
     if guarantees.BY_NAME[finding.check].is_note:
@@ -110,9 +113,22 @@ def _is_optional(subject, case, situation, finding):
     return kind == "tied" and finding.check == guarantees.GRADIENT
 
 
-def _has_integer_masks(case):
-    """Returns whether a mask of a case is of integers."""
-    return any(case.values[key].dtype.kind in "iu" for key in case.given("mask"))
+def _is_right_with_booleans(subject, finding):
+    """Returns whether a mask of the case is of integers, and booleans in their place give the right result."""
+    case, masks = finding.case, finding.case.given("mask")
+    if not any(case.values[key].dtype.kind in "iu" for key in masks):
+        return False
+    booleans = {key: case.values[key].astype(bool) for key in masks}
+    with contextlib.suppress(Exception):  # any error of the implementation
+        return not agreement(subject, case.with_values("", **booleans), finding.with_weights).message
+    return False
+
+
+def _has_shared_tokens(case):
+    """Returns whether masks have batch axes, but not all tokens: few functions stretch tokens to their masks."""
+    masks = {axis for key in case.given("mask") if "..." in case.axes[key] for axis in case.axes[key]}
+    tokens = [case.axes[key] for key in case.given("data") if masks.intersection(case.axes[key][:-1])]
+    return bool(masks) and any("..." not in axes for axes in tokens)
 
 
 def refuses(error):

@@ -64,8 +64,10 @@ class Runner:
         kept.cases += 1
         if dtype not in kept.dtypes:
             kept.dtypes.append(dtype)
-        if finding.note and len(kept.notes) < NOTES and not self._is_noted(kept, finding.note):
-            kept.notes.append(shortened(f"{finding.case.title} ({dtype}): {finding.note}"))
+        if finding.note and len(kept.notes) < NOTES:
+            note = finding.note + ("" if finding.hint else of_wrong_number(self.subject, finding))
+            if not self._is_noted(kept, note):
+                kept.notes.append(shortened(f"{finding.case.title} ({dtype}): {note}"))
         if finding.excused:
             return
         if not finding.message:
@@ -98,7 +100,7 @@ class Runner:
             snippets.reproduce(self.subject, found, got),
             small.size(),
             arrays_of(self.subject, found, got),
-            found.hint or of_wrong_number(self.subject, found),
+            found.hint,
             self.subject.adapter.prompt,
         )
 
