@@ -511,6 +511,31 @@ def cross_attention_pooling_all_pairs(x, y, x_mask, y_mask, scale, **parts):
     ]
 
 
+def buckets_of(x, planes):
+    bits = product("...ld,rbd->...rlb", x, planes) > 0
+    return jnp.sum(bits * 2 ** jnp.arange(planes.shape[1])[::-1], -1)
+
+
+def encoding(blocks, projection):
+    blocks = blocks if projection is None else product("...rcd,rdp->...rcp", blocks, projection)
+    return blocks.reshape(len(blocks), -1)
+
+
+def muvera_query_encoding(x, mask, planes, projection=None):
+    taken = jax.nn.one_hot(buckets_of(x, planes), 2 ** planes.shape[1], dtype=x.dtype) * mask[:, None, :, None]
+    return encoding(product("brlc,bld->brcd", taken, x), projection).astype(x.dtype)
+
+
+def muvera_document_encoding(x, mask, planes, projection=None):
+    buckets, count = buckets_of(x, planes), 2 ** planes.shape[1]
+    taken = jax.nn.one_hot(buckets, count) * mask[:, None, :, None]
+    apart = jax.lax.population_count(buckets[..., None] ^ jnp.arange(count))
+    nearest = jnp.where(mask[:, None, :, None], apart, count).argmin(2)
+    blocks, number = product("brlc,bld->brcd", taken, x), taken.sum(2)[..., None]
+    filled = jnp.where(number > 0, blocks / jnp.maximum(number, 1), jax.vmap(lambda x, i: x[i])(x, nearest))
+    return encoding(filled, projection).astype(x.dtype)
+
+
 def maxsim_score(x, y, x_mask, y_mask):
     best = jnp.where(y_mask[:, None], product("bld,btd->blt", x, y), -jnp.inf).max(-1)
     return jnp.where(x_mask, best, 0).sum(-1)

@@ -195,3 +195,34 @@ def cross_attention_pooling(x, segments, y, y_segments, scale, **parts):
         weights = own.softmax(scale * jnp.sum(side * other[own.ids], -1, dtype=jnp.float32))
         found.append(own.averages(tokens, times(weights, parts.get(f"{name}_dropout_multiplier"))))
     return found
+
+
+def softmax(scores, segments):
+    return segments.softmax(scores).astype(scores.dtype)
+
+
+def log_softmax(scores, segments):
+    return jnp.log(segments.softmax(scores)).astype(scores.dtype)
+
+
+def muvera_query_encoding(x, segments, planes, projection=None):
+    blocks = [sums for sums, *_ in by_bucket(x, segments, planes)]
+    return plain.encoding(jnp.stack(blocks, 1), projection).astype(x.dtype)
+
+
+def muvera_document_encoding(x, segments, planes, projection=None):
+    blocks, place = [], jnp.arange(len(x))
+    for sums, number, buckets in by_bucket(x, segments, planes):
+        apart = jax.lax.population_count(buckets[:, None] ^ jnp.arange(sums.shape[1])) * len(x) + place[:, None]
+        nearest = -segments.maxima(-apart.astype(jnp.float32)).astype(jnp.int32) % len(x)
+        blocks.append(jnp.where(number > 0, sums / jnp.maximum(number, 1), x[nearest]))
+    return plain.encoding(jnp.stack(blocks, 1), projection).astype(x.dtype)
+
+
+def by_bucket(x, segments, planes):
+    """Yields for each repetition the sums [S, 2^b, d] and numbers [S, 2^b, 1] of tokens by bucket, and their buckets."""
+    size, count = segments.options["num_segments"], 2 ** planes.shape[1]
+    for buckets in plain.buckets_of(x, planes):
+        own = Segments(segments.ids * count + buckets, segments.mask, {"num_segments": size * count})
+        number = own.sums(jnp.ones(len(x)))
+        yield own.sums(x).reshape(size, count, -1), number.reshape(size, count, 1), buckets
