@@ -116,6 +116,29 @@ def with_the_column_of_the_sink(query, key, value, mask=None, *, sink=None, retu
     return (pooled, weights) if return_weights else pooled
 
 
+def under_all_weights(x, weights=None, mask=None):
+    real = np.broadcast_to(True if mask is None else mask, x.shape[:-1])[..., None]
+    weights = np.where(real, 1.0, 0) if weights is None else weights
+    weights = weights if weights.ndim == x.ndim else weights[..., None]
+    with np.errstate(all="ignore"):
+        found = np.where(real, weights * x, 0).sum(-2) / weights.sum(-2)
+    return np.where(real.any(-2), found, 0).astype(x.dtype)
+
+
+def one_token_of_each(x, segment_ids, num_segments, mask=None):
+    if mask is not None:
+        x, segment_ids = x[mask], segment_ids[mask]
+    sums = np.zeros((num_segments, x.shape[-1]), x.dtype)
+    sums[segment_ids] += x
+    return sums / np.maximum(np.bincount(segment_ids, minlength=num_segments), 1)[:, None].astype(x.dtype)
+
+
+def with_other_gates(x, mask=None, *, input_kernel, recurrent_kernel, bias, num_steps=3):
+    kernels = {"input_kernel": input_kernel, "recurrent_kernel": recurrent_kernel, "bias": bias}
+    swapped = {k: np.concatenate([np.split(v, 4, -1)[i] for i in (0, 1, 3, 2)], -1) for k, v in kernels.items()}
+    return ref.set2set_pooling(x, mask, num_steps=num_steps, **swapped)
+
+
 def a_hundredth_off(x, mask=None):
     return ref.mean_pooling(x, mask) * np.float32(1.01)
 
@@ -127,6 +150,9 @@ def a_hundredth_off(x, mask=None):
         (nan_when_empty, "mean_pooling", [mistakes.NAN]),
         (fill(-1e9), "masked_softmax", [of_weights.STAND_IN]),
         (lengths_ignored, "dot_product_attention", ["ignores `lengths`"]),
+        (under_all_weights, "weighted_pooling", [mistakes.ALL_WEIGHTS]),
+        (one_token_of_each, "segment_mean_pooling", [of_tokens.OVERWRITTEN]),
+        (with_other_gates, "set2set_pooling", [mistakes.GATES]),
         (with_the_column_of_the_sink, "dot_product_attention", [diagnosis.WITH_SINK]),
         (mask_ignored_beside_a_bias, "dot_product_attention", []),  # a mixed batch contradicts that it ignores masks
         (a_hundredth_off, "mean_pooling", []),  # nobody knows it

@@ -24,6 +24,8 @@ FROM_THE_LEFT = "counts the real tokens from the left: wrong unless all padding 
 GATE = "tanh and sigmoid are exchanged: the activation belongs to `kernel`, the sigmoid to `gate_kernel`"
 COUNTS_QUERIES = "adds the largest products of padded query tokens: ignores `x_mask`"
 ORDER = "the results stand in the order of the lengths, not of the examples: undo the sorting"
+ALL_WEIGHTS = "divides by the weights of all tokens, padding included, not by those of the real ones"
+GATES = "the gates of the LSTM have another order than i, f, g, o"
 CLIPPED = "clips probabilities: those of 0 and 1 change"
 NAN = "NaN for a fully masked row"
 INFINITE = "an infinite number for a fully masked row"
@@ -294,10 +296,10 @@ def _over_an_axis(call, axis, multiplied):
     return [call.exact[0] * (size if multiplied else 1 / size), *call.exact[1:]]
 
 
-def _over_the_count(call, power):
-    """Returns the result divided by a power of the number of real tokens of its example or segment."""
+def _counts(call):
+    """Returns the number of real tokens of each example or segment; None if the function has no mask, or several."""
     masks = [key for key, argument in call.row.arguments.items() if argument.kind == "mask"]
-    if len(masks) != 1 or call.exact[0].dtype.kind != "f":
+    if len(masks) != 1:
         return None
     axes = call.row.arguments[masks[0]].shapes[0]
     if call.case.given_masks():
@@ -308,14 +310,18 @@ def _over_the_count(call, power):
         return None
     if call.case.given("segments"):
         ids = call.values[call.case.given("segments")[0]]
-        count = np.bincount(ids, real, call.case.options["num_segments"])
-    elif len(axes) == 2 and axes[0] == "...":
-        count = np.sum(real, -1)
-    else:
+        return np.bincount(ids, real, call.case.options["num_segments"])
+    return np.sum(real, -1) if len(axes) == 2 and axes[0] == "..." else None
+
+
+def _over_the_count(call, power):
+    """Returns the result divided by a power of the number of real tokens of its example or segment."""
+    count = _counts(call)
+    if count is None or call.exact[0].dtype.kind != "f":
         return None
     factor = 1 / np.maximum(count, 1) ** power
     if call.row.packed and "num_segments" not in call.row.results[0]:  # a result for each token
-        factor = factor[ids]
+        factor = factor[call.values[call.case.given("segments")[0]]]
     return [call.exact[0] * factor.reshape(factor.shape + (1,) * (call.exact[0].ndim - factor.ndim)), *call.exact[1:]]
 
 
@@ -349,6 +355,18 @@ def _over_another_sum(call, counted):
         owns = [ids == segment for segment in range(call.case.options["num_segments"])]
         factors = [np.sum(kept[own], 0) / np.sum(other[own], 0) for own in owns]
         return [np.where(call.exact[0] == 0, 0, call.exact[0] * np.stack(factors))]
+
+
+def _place_of_the_count(call, floored):
+    """Returns the quantiles at q N in place of q (N - 1), ``floored`` or interpolated."""
+    count, q = _counts(call), call.values["q"]
+    if count is None or not 0 <= q <= 1:
+        return None
+    found = call.exact[0]
+    for number in np.unique(count[count > 1]):
+        place = np.minimum(np.floor(q * number) if floored else q * number, number - 1)
+        found = np.where((count == number)[..., None], call.oracle(q=place / (number - 1))[0], found)
+    return [found]
 
 
 def _without_the_last_position(call, key):
@@ -552,8 +570,10 @@ def _of_arguments(row, parameters):
     if "weights" in arguments:
         yield _mistake("takes a softmax of `weights`: they are weights already", _softmax_of, key="weights", whole=True)
     if {"x", "weights"} <= arguments.keys():
-        for counted, divisor in ((False, "weights of all tokens, padding included"), (True, "number of tokens")):
-            words = f"divides by the {divisor}, not by the sum of the real weights"
+        for counted, words in (
+            (False, ALL_WEIGHTS),
+            (True, "divides by the number of tokens, not by the sum of their weights"),
+        ):
             yield _mistake(words, _over_another_sum, counted=counted, whole=True)
     for kind in ("data", "parameter"):
         same = [key for key, argument in arguments.items() if argument.kind == kind]
@@ -600,11 +620,15 @@ def _of_arguments(row, parameters):
             yield _mistake("divides by k also where fewer tokens are real", _over_k, most=most, whole=True)
     if "mean" in row.options and "x_mask" in arguments:
         yield _mistake("divides by the padded length of the query", _over_padded_queries, whole=True)
+    if "q" in arguments:
+        for floored in (False, True):
+            words = "takes the value at position q N of the sorted tokens, not at q (N - 1)"
+            yield _mistake(words, _place_of_the_count, floored=floored, whole=True)
     if "p" in arguments:
         yield _mistake("takes the magnitudes of negative numbers", _data, key="x", change=np.abs, whole=True)
     if any(argument.own[-1:] == ("4d",) for argument in arguments.values()):
         for order in ((0, 1, 3, 2), (0, 2, 1, 3), (0, 3, 1, 2), (1, 0, 2, 3)):
-            yield _mistake("the gates of the LSTM have another order than i, f, g, o", _gates, order=order, whole=True)
+            yield _mistake(GATES, _gates, order=order, whole=True)
     if any(argument.own[-1:] == ("K+G",) for argument in arguments.values()):
         yield _mistake("the ghost clusters take no weight: cut them off after the softmax", _without_ghosts)
     if "query_bias" in arguments and "query_kernel" in arguments:
