@@ -102,7 +102,7 @@ def summed(x, axis=1, levels=LEVELS, longest=LONGEST):
     x = jnp.moveaxis(x, axis, 0)
     whole = length // PART * PART
     sums = jnp.sum(jnp.reshape(x[:whole], (whole // PART, PART, *x.shape[1:])), 1)
-    sums = lax.optimization_barrier(sums)  # XLA of JAX 0.8 would join this sum and that of the parts, which drifts
+    sums = lax.optimization_barrier(sums)  # XLA, above all that of JAX 0.8, would join both sums, which drifts
     return summed(sums, 0, levels - 1) + jnp.sum(x[whole:], 0)
 
 

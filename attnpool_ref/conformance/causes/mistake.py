@@ -215,11 +215,9 @@ class _Answer:
         if not self.raw:
             return {}
         others = {moments: _under_weights} if self.raw != SQUARES else {moments: _under_weights_by_squares}
-        return (
-            others
-            if self.raw == UNDIVIDED
-            else others | dict.fromkeys((fill_padding, only_real, zero_if_empty), _as_it_is)
-        )
+        if self.raw == UNDIVIDED:
+            return others
+        return others | dict.fromkeys((fill_padding, only_real, zero_if_empty), _as_it_is)
 
 
 def _has_moments(row):
