@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from documents import section
@@ -136,6 +138,16 @@ def test_a_mask_with_one_element_for_all_tokens_is_only_for_attnpool_to_take():
     row = row_of(counted, "mean_pooling")
     assert row.status == "pass" and row.guarantees["arguments that broadcast"].status == "held"
     assert "arguments that broadcast" in accused(row_of(counted, "mean_pooling", whole_contract=True))
+
+
+def test_the_gradient_of_a_saturated_softmax_in_bfloat16_itself_passes():
+    def masked_softmax(scores, mask=None):
+        mask = jnp.broadcast_to(True if mask is None else mask, scores.shape)
+        nothing = jnp.all(~mask | jnp.isneginf(scores), -1, keepdims=True)
+        weights = jax.nn.softmax(jnp.where(nothing, 0, jnp.where(mask, scores, -jnp.inf)), -1)
+        return jnp.where(mask & ~nothing, weights, 0)
+
+    assert row_of(masked_softmax, "masked_softmax", dtypes=("bfloat16", "float64"), shapes=()).status == "pass"
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
