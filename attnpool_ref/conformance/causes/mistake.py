@@ -167,11 +167,10 @@ class _Answer:
     def __call__(self, call):
         if self.exchange.primitive not in call.primitives:
             return None
-        rank = call.exact[0].ndim  # before anything is exchanged
         calls = self._calls(call) if self.exchange.again else []
         if not self.exchange.uncertain:
-            return self._oracle(call, calls, rank, 0)
-        return call.nearest([self._oracle(call, calls, rank, off) for off in (0, -1, 1, -2)])
+            return self._oracle(call, calls, 0)
+        return call.nearest([self._oracle(call, calls, off) for off in (0, -1, 1, -2)])
 
     def _calls(self, call):
         calls = []
@@ -184,11 +183,11 @@ class _Answer:
             call.oracle()
         return calls
 
-    def _oracle(self, call, calls, rank, off):
+    def _oracle(self, call, calls, off):
         exchange, number = self.exchange, self.number
         if exchange.numbers and number is None:
             number = least_number(call)
-        known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls, [], rank)
+        known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls, [], call.exact[0].ndim)
 
         def wrong(*args, **kwargs):
             known.index += 1

@@ -162,7 +162,7 @@ def _number(call, key, value):
 
 
 def _changed(call, key, change):
-    """Returns the result if ``change`` changes a number."""
+    """Returns the result if ``change`` changes an argument."""
     with np.errstate(all="ignore"):
         return call.exact if call.values[key] is None else call.oracle(**{key: change(call.values[key])})
 
@@ -380,16 +380,6 @@ def _over_padded_queries(call):
         return None
     share = np.mean(full_mask(call.case, "x_mask")[0], -1)
     return [output * share.reshape(share.shape + (1,) * (output.ndim - share.ndim)) for output in call.exact]
-
-
-def _data(call, key, change):
-    """Returns the result if ``change`` changes the data called ``key``."""
-    return call.oracle(**{key: change(call.values[key])})
-
-
-def _clipped(call, number):
-    """Returns the result if probabilities are clipped from a number to 1 minus the number."""
-    return call.oracle(x=np.clip(call.values["x"], number, 1 - number))
 
 
 def _unscaled_bias(call):
@@ -625,7 +615,7 @@ def _of_arguments(row, parameters):
             words = "takes the value at position q N of the sorted tokens, not at q (N - 1)"
             yield _mistake(words, _place_of_the_count, floored=floored, whole=True)
     if "p" in arguments:
-        yield _mistake("takes the magnitudes of negative numbers", _data, key="x", change=np.abs, whole=True)
+        yield _mistake("takes the magnitudes of negative numbers", _changed, key="x", change=np.abs, whole=True)
     if any(argument.own[-1:] == ("4d",) for argument in arguments.values()):
         for order in ((0, 1, 3, 2), (0, 2, 1, 3), (0, 3, 1, 2), (1, 0, 2, 3)):
             yield _mistake(GATES, _gates, order=order, whole=True)
@@ -636,7 +626,8 @@ def _of_arguments(row, parameters):
         yield _mistake(words, _unscaled_bias, whole=True)
     if row.unit:
         for number, text in of_tokens.SMALL.items():
-            yield _mistake(CLIPPED, _clipped, text, number=number)
+            clip = partial(np.clip, a_min=number, a_max=1 - number)
+            yield _mistake(CLIPPED, _changed, text, key="x", change=clip)
     if not row.state:
         yield _mistake("takes the smallest where the largest is meant, or vice versa", _negated, whole=True)
     yield _mistake("positions count from 1", _plus_1, whole=True)

@@ -87,12 +87,6 @@ def along_another_axis(a, x, axis=-1):
     return a.right(x, axis - 1) if x.ndim > 1 else x
 
 
-@mistake("normalizes first over the wrong axis", unit_vector)
-def first_along_another_axis(a, x, axis=-1):
-    """Of several norms the first is over the axis before."""
-    return a.right(x, axis) if a.index else along_another_axis(a, x, axis)
-
-
 @mistake("divides by the norm of the whole array", unit_vector)
 def of_the_whole_array(a, x, axis=-1):
     """All vectors have one norm."""

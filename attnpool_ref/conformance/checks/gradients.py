@@ -161,9 +161,9 @@ def _element_by_element(subject, case, return_weights, reference, found):
     reduced, dtype = subject.reduced_products(), subject.dtype
     overall = max((float(np.max(np.abs(g), initial=0)) for g in exact.values()), default=0.0)
     nothing = tolerances.allowed_error(0.0, overall, subject.terms(case), "float64")
-    cotangents = cotangents_of(subject, case, return_weights)
-    # cotangents that are rounded in a narrow dtype cancel in the gradient of a saturated softmax
-    rounded = max(float(np.max(np.abs(c), initial=0)) for c in cotangents) if reduced else 0.0
+    rounded = 0.0
+    if reduced:  # cotangents that are rounded in a narrow dtype cancel in the gradient of a saturated softmax
+        rounded = max(float(np.max(np.abs(c), initial=0)) for c in cotangents_of(subject, case, return_weights))
     for key, g in found.items():
         if key not in exact:
             continue  # a number that the framework cannot differentiate in float64

@@ -66,10 +66,18 @@ def _noted(finding, note, excused=True):
 
 def _excused(subject, case, situation, finding):
     """Returns the finding, or a note if its guarantee is optional in this case."""
-    if not finding.message or not _is_optional(subject, case, situation, finding):
+    if not finding.message:
+        return finding
+    hint = finding.hint
+    if not hint and situation.kind in ("mixed", "form") and finding.check in NUMBERS:
+        # x[mask] and ~mask are right for the booleans that they are written for
+        hint = of_integers(
+            subject, finding.case, lambda other: not agreement(subject, other, finding.with_weights).message
+        )
+    if hint == finding.hint and not _is_optional(subject, case, situation, finding):
         return finding
     is_told = situation.kind != "form" or finding.check == "arguments that broadcast"
-    return _noted(finding, finding.message + finding.hint if is_told else "")
+    return _noted(finding, finding.message + hint if is_told else "")
 
 
 def _is_optional(subject, case, situation, finding):
@@ -80,8 +88,6 @@ def _is_optional(subject, case, situation, finding):
             return (
                 True  # a constant that is cast to the dtype of integers is right for the floats that it is written for
             )
-        if _is_right_with_booleans(subject, finding):
-            return True  # so are x[mask] and ~mask for the booleans that they are written for
         return raised or finding.aspect == "shape" or (finding.aspect == "dtype" and ANY_DTYPE in subject.tolerated)
     if raised and _has_shared_tokens(case):
         return True
@@ -113,15 +119,15 @@ def _is_optional(subject, case, situation, finding):
     return kind == "tied" and finding.check == guarantees.GRADIENT
 
 
-def _is_right_with_booleans(subject, finding):
-    """Returns whether a mask of the case is of integers, and booleans in their place give the right result."""
-    case, masks = finding.case, finding.case.given("mask")
-    if not any(case.values[key].dtype.kind in "iu" for key in masks):
-        return False
-    booleans = {key: case.values[key].astype(bool) for key in masks}
+def of_integers(subject, case, works):
+    """Returns a clause if a mask of the case is of integers, and ``works`` is true of the same case with booleans; or ""."""
+    masks = {key: np.asarray(case.values[key]) for key in case.given("mask")}
+    if subject.candidate.mask_form is not None or not any(mask.dtype.kind in "iu" for mask in masks.values()):
+        return ""
     with contextlib.suppress(Exception):  # any error of the implementation
-        return not agreement(subject, case.with_values("", **booleans), finding.with_weights).message
-    return False
+        if works(case.with_values("", **{key: mask.astype(bool) for key, mask in masks.items()})):
+            return "; its mask was of integers: if it takes booleans only, say so (mask_form='boolean', --mask-form boolean)"
+    return ""
 
 
 def _has_shared_tokens(case):

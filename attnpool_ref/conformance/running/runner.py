@@ -17,7 +17,7 @@ from attnpool_ref.conformance.checks.definition import GUARANTEE_OF
 from attnpool_ref.conformance.report import BROKEN, HELD, Compared, Failure
 from attnpool_ref.conformance.report.guarantees import ANSWER, BY_NAME, GRADIENT, explained_by
 from attnpool_ref.conformance.running import snippets
-from attnpool_ref.conformance.running.suggestions import of_signature, of_wrong_number, suggestion
+from attnpool_ref.conformance.running.suggestions import of_signature, suggestion
 
 NOTES = 3
 """Largest number of notes that are stored for a guarantee."""
@@ -64,10 +64,8 @@ class Runner:
         kept.cases += 1
         if dtype not in kept.dtypes:
             kept.dtypes.append(dtype)
-        if finding.note and len(kept.notes) < NOTES:
-            note = finding.note + ("" if finding.hint else of_wrong_number(self.subject, finding))
-            if not self._is_noted(kept, note):
-                kept.notes.append(shortened(f"{finding.case.title} ({dtype}): {note}"))
+        if finding.note and len(kept.notes) < NOTES and not self._is_noted(kept, finding.note):
+            kept.notes.append(shortened(f"{finding.case.title} ({dtype}): {finding.note}"))
         if finding.excused:
             return
         if not finding.message:

@@ -9,6 +9,7 @@ from attnpool_ref import table
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks.agreement import agreement
+from attnpool_ref.conformance.checks.optional_checks import of_integers
 
 
 @dataclass(frozen=True)
@@ -41,27 +42,7 @@ def suggestion(error, subject, case):
         if absent:
             named = " and ".join(f"`{subject.calling.names[key]}`" for key in sorted(absent))
             return f"; it was called without {named}, as its signature allows: without a default it is always given"
-    return _of_integers(subject, case, lambda other: subject.outputs(other) is not None)
-
-
-def of_wrong_number(subject, finding):
-    """Returns the suggestion for a call with masks of integers that is right with booleans, as a clause; or ""."""
-    return _of_integers(
-        subject, finding.case, lambda other: not agreement(subject, other, finding.with_weights).message
-    )
-
-
-def _of_integers(subject, case, works):
-    """Returns a clause if the case has masks of integers, and ``works`` is true of the same case with booleans."""
-    masks = {key: np.asarray(case.values[key]) for key in case.given("mask")}
-    if subject.candidate.mask_form is not None or not any(mask.dtype.kind in "iu" for mask in masks.values()):
-        return ""
-    try:
-        if not works(case.with_values("", **{key: mask.astype(bool) for key, mask in masks.items()})):
-            return ""
-    except Exception:  # any error of the implementation
-        return ""
-    return "; its mask was of integers: if it takes booleans only, say so (mask_form='boolean', --mask-form boolean)"
+    return of_integers(subject, case, lambda other: subject.outputs(other) is not None)
 
 
 def of_signature(subject):
